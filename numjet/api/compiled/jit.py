@@ -39,6 +39,7 @@ from numjet.api.compiled.jit_arguments import (
     rejoined,
     resolve,
     says_more,
+    told_of,
     warn_of_place,
     warn_unusable,
 )
@@ -189,7 +190,7 @@ class JitCore:
             avals = [x.aval for x in leaves]
         flows = along(leaves) if traced and Shared.axes.get() else {}
         known = sharded or self.layouts[0] is not None
-        meshes = None if traced else meshes_of(leaves) if known else ()
+        meshes = None if traced else meshes_of(told_of(leaves)) if known else ()
         entry = self._entry(
             statics, avals, treedef, args, kwargs, flows, self._platform(leaves), meshes)
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
@@ -505,9 +506,10 @@ class JitCore:
         if Shared.axes.get():
             flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
-        platform, meshes = self._platform(leaves), meshes_of(leaves)
+        platform, told = self._platform(leaves), told_of(leaves)
+        meshes = meshes_of(told)
         entry = self._entry(statics, avals, treedef, args, kwargs, flows, platform, meshes)
-        place, found = self._place_for(entry, leaves), expected(leaves)
+        place, found = self._place_for(entry, leaves), expected(told)
         conflict = None
         if self.layouts != (None, None):
             found, conflict = _layouts().told(self, entry, leaves, treedef, args, kwargs, found)
@@ -524,7 +526,7 @@ class JitCore:
         traced = Traced(entry, treedef, self, place or None, found, again, conflict)
         if self.orders or ORDERS or any([getattr(x, "layout", None) for x in leaves]):
             traced.orders = _layouts().orders_told(self, leaves, args, kwargs, treedef)
-        traced.complete(leaves)
+        traced.complete(told)
         return traced
 
     def _in_jax_equations(

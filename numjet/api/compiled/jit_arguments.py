@@ -269,15 +269,22 @@ def warn_of_place(device: Any, backend: Any) -> None:
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
 
 
-def meshes_of(leaves: Sequence[Any]) -> tuple:
-    """The axes of type Auto of the meshes that arguments lie over, or were told to, None for
+def told_of(leaves: Sequence[Any]) -> list[Any]:
+    """The shardings that arguments were put in, or were told to have; None for others."""
+    return [
+        x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+        for x in leaves
+    ]
+
+
+def meshes_of(told: Sequence[Any]) -> tuple:
+    """The axes of type Auto of the meshes that arguments lie over, by their shardings, None for
     others; empty where none does. A function is traced for each. Axes of type Explicit are a part
     of avals."""
     found: list = []
     some = False
-    for x in leaves:
-        told = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
-        mesh: Any = getattr(told, "mesh", None)
+    for sharding in told:
+        mesh: Any = getattr(sharding, "mesh", None)
         if mesh is None or mesh.explicit_axes:
             found.append(None)
             continue

@@ -24,7 +24,6 @@ from numjet.api.placement.devices import (
 )
 from numjet.api.placement.layout import Format, Layout, order_of
 from numjet.api.placement.mesh import AbstractMesh, Mesh
-from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.base.log import without_effect
@@ -271,22 +270,18 @@ class Placed(Described):
         return Format(Layout(order, ()), sharding or self._home())
 
 
-def expected(leaves: list) -> list[Any]:
-    """The shardings over the devices of a mesh that arguments have, or specs of them name; None for
-    others."""
-    found = []
-    for x in leaves:
-        s = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
-        known = s is not None and hasattr(getattr(s, "mesh", None), "devices_in_order")
-        found.append(s if known else None)
-    return found
+def expected(told: list) -> list[Any]:
+    """Of the shardings of arguments those over the devices of a mesh; None for others."""
+    return [
+        s if s is not None and hasattr(getattr(s, "mesh", None), "devices_in_order") else None
+        for s in told
+    ]
 
 
-def one_device(leaves: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:
-    """The sharding of the one of several CPU devices that a program is bound to: by its arguments,
-    by what was asked for these and its results, or by what it names. None: there is none."""
-    lie = [x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
-           for x in leaves]  # fmt: skip
+def one_device(lie: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:
+    """The sharding of the one of several CPU devices that a program is bound to: by those of its
+    arguments, by what was asked for these and its results, or by what it names. None: there is
+    none."""
     named = place_of(entry.closed) if entry.mesh_inside else None
     told = [*ins, *(outs or ()), *lie, named]
     told = [s for s in told if s is not None]
@@ -298,10 +293,11 @@ def one_device(leaves: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:
     return SingleDeviceSharding(found._device)
 
 
-def over_axes(leaves: list) -> list[tuple[int, Any]]:
-    """Which arguments were told to lie over the axes of an AbstractMesh, and how."""
-    told = [(i, x.sharding) for i, x in enumerate(leaves) if type(x) is ShapeDtypeStruct]
-    return [(i, s) for i, s in told if isinstance(getattr(s, "mesh", None), AbstractMesh)]
+def over_axes(told: list) -> list[tuple[int, Any]]:
+    """Which arguments lie over the axes of an AbstractMesh, and how."""
+    return [
+        (i, s) for i, s in enumerate(told) if isinstance(getattr(s, "mesh", None), AbstractMesh)
+    ]
 
 
 def check_over_axes(alone: list, told: list, platforms: Any) -> None:

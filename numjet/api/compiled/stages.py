@@ -230,15 +230,15 @@ class Traced(Described):
                      for x, s in zip(found, told, strict=True)]  # fmt: skip
         return hi.types_of(tree.tree_unflatten(self._entry.out_tree, found))
 
-    def complete(self, leaves: list) -> None:
+    def complete(self, told: list) -> None:
         """Look up the shardings that were asked for the results, in the mesh that is current, and
-        which arguments were told to lie over axes alone."""
-        self._over_axes = over_axes(leaves)
+        which arguments were told to lie over axes alone. told: the arguments' shardings."""
+        self._over_axes = over_axes(told)
         if self._fun.layouts[1] is not None:
             layouts = importlib.import_module("numjet.api.compiled.jit_layouts")
             self.results = layouts.of_results(self._fun, self._entry.out_tree)
         if self.place is None:
-            self.one = one_device(leaves, self.layouts, self.results, self._entry)
+            self.one = one_device(told, self.layouts, self.results, self._entry)
             if self.one is not None:
                 self.layouts = [s or self.one for s in self.layouts]
 

@@ -440,7 +440,7 @@ class AbstractMesh(_Axes):
     __repr__ = _Axes.__str__
 
 
-_NO_MESH = Mesh(np.empty((), dtype=object), ())
+_NO_MESH, _NO_AXES = Mesh(np.empty((), dtype=object), ()), AbstractMesh((), ())
 current_mesh: ContextVar[Mesh] = ContextVar("numjet.mesh", default=_NO_MESH)
 # The mesh of `with mesh:`, which constraints alone mean.
 entered_mesh: ContextVar[Mesh] = ContextVar("numjet.entered_mesh", default=_NO_MESH)
@@ -548,7 +548,7 @@ def get_abstract_mesh() -> AbstractMesh:
     chosen = chosen_axes.get()
     if chosen is not None:
         return chosen
-    return AbstractMesh((), ()) if mesh.empty else mesh.abstract_mesh
+    return _NO_AXES if mesh.empty else mesh.abstract_mesh
 
 
 def entering() -> Any:
