@@ -28,6 +28,9 @@ def with_named_scalars(fun: Callable, closed: ClosedJaxpr) -> ClosedJaxpr:
     stays as it is.
     """
     jaxpr = closed.jaxpr
+    scalars = {id(x._value): x for x in _scalars(fun)}
+    if not scalars:  # of the most functions, which are told quickly
+        return closed
     written = {
         id(atom.value._value)
         for atoms in _read(jaxpr)
@@ -36,7 +39,7 @@ def with_named_scalars(fun: Callable, closed: ClosedJaxpr) -> ClosedJaxpr:
     }
     if not written or any([hasattr(effect, "input_index") for effect in jaxpr.effects]):
         return closed
-    named = {id(x._value): (Var(x.aval), x) for x in _scalars(fun) if id(x._value) in written}
+    named = {key: (Var(x.aval), x) for key, x in scalars.items() if key in written}
     if not named:
         return closed
     values = dict(zip(jaxpr.constvars, closed.consts, strict=True))

@@ -266,13 +266,19 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             token = quiet_enter(QUIET)
             try:
                 if type(y) is not ArrayImpl:
-                    if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT or narrowed(x.aval):
+                    dtype = x.aval.dtype
+                    if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT:
                         return slow(x, y)
-                    value = function(x._value, x.aval.dtype.type(y))
+                    if dtype.itemsize >= 8 and narrowed(x.aval):
+                        return slow(x, y)
+                    value = function(x._value, dtype.type(y))
                 elif type(x) is not ArrayImpl:
-                    if type(x) is int and not -_INT_LIMIT <= x < _INT_LIMIT or narrowed(y.aval):
+                    dtype = y.aval.dtype
+                    if type(x) is int and not -_INT_LIMIT <= x < _INT_LIMIT:
                         return slow(x, y)
-                    value = function(y.aval.dtype.type(x), y._value)
+                    if dtype.itemsize >= 8 and narrowed(y.aval):
+                        return slow(x, y)
+                    value = function(dtype.type(x), y._value)
                 else:
                     value = function(x._value, y._value)
             except _REFUSED:
@@ -430,9 +436,10 @@ def _traced_binary(
     """The shortcut for operands of which one is traced."""
     # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
     # is to be taken, else the result's aval, the constants made for scalars so far, by their
-    # values, and, where operands are repeated instead, the operation with that as one to linearize.
+    # values, where operands are repeated instead the operation with that as one to linearize, and
+    # whether one of 64 bits stands beside a number.
     known: dict[tuple, Any] = Memo(f"function of two, traced: {record.name}")
-    recall = known.get
+    recall, x64 = known.get, config.enable_x64
 
     def call(x: Any, y: Any) -> Any:
         left = x.aval if isinstance(x, Array) else type(x)
@@ -443,7 +450,8 @@ def _traced_binary(
                 return slow(x, y)
             found = _of_float_pair(record, left, right)
             if found is not None:
-                found = known[left, right] = *found, _whole(record, *found)
+                wide = _beside_number(left, right)
+                found = known[left, right] = *found, _whole(record, *found), wide
         if not found or found[1] is None:
             if JAX_EQUATIONS.uses and kept():
                 return apart(call, call, (x, y), {})
@@ -454,9 +462,10 @@ def _traced_binary(
             out = slow(x, y)
             direct = _binds_pair(record, left, right, out)
             found = (out.aval, {}) if direct else _repeated(record, left, right, out)
-            known[left, right] = found and (*found, _whole(record, *found))
+            wide = _beside_number(left, right)
+            known[left, right] = found and (*found, _whole(record, *found), wide)
             return out
-        aval, constants, whole = found
+        aval, constants, whole, wide = found
         a, b = x, y
         if constants is None:
             if config.numpy_rank_promotion.value != "allow":
@@ -472,13 +481,13 @@ def _traced_binary(
                 repeated = broadcast(x, shape), broadcast(y, shape)
             return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
-            if narrowed(left):
+            if wide and not x64.value:
                 return slow(x, y)
             b = constants.get(y)
             if b is None:
                 b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
-            a = None if narrowed(right) else _constant(constants, x, right.dtype)
+            a = None if wide and not x64.value else _constant(constants, x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
         trace = current_trace()
@@ -626,6 +635,13 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
     return bool(got == out.aval.dtype)
 
 
+def _beside_number(left: Any, right: Any) -> bool:
+    """Whether one of these operands is an array of 64 bits and the other a Python number."""
+    if type(left) is type(right) is ShapedArray:
+        return False
+    return (left if type(left) is ShapedArray else right).dtype in dtypes.WIDE
+
+
 def narrowed(x: Any) -> bool:
     """Whether an operand of this kind is of 64 bits outside of `enable_x64`, so that it meets
     others as one of 32."""
@@ -641,10 +657,7 @@ def _lasting(forms: native.Forms, left: Any, right: Any) -> bool:
     """Whether native code may learn what becomes of operands of these kinds: it does not ask for
     the flags, so that arrays of 64 bits beside numbers are for it only where the process has them
     by default. Those forms are made anew when it ceases to."""
-    if type(left) is type(right) is ShapedArray:
-        return True
-    array = left if type(left) is ShapedArray else right
-    if array.dtype not in dtypes.WIDE:
+    if not _beside_number(left, right):
         return True
     if config.enable_x64.everywhere and forms not in _forms_of_wide:
         _forms_of_wide.append(forms)
