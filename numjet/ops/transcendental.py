@@ -133,11 +133,24 @@ def _tan_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 tan_p = _unary("tan", np.tan, _tan_jvp)
+
+
+_ONES = {dtype: np.ones((), dtype) for dtype in (dtypes.float32, dtypes.float64)}
+
+
+def _both_sides_of_one(x: np.ndarray) -> Any:
+    """(1 - x)(1 + x) of NumPy arrays."""
+    one = _ONES.get(x.dtype)
+    if one is None:
+        one = x.dtype.type(1)
+    return np.multiply(np.subtract(one, x), np.add(one, x))
+
+
 # Of real x: 1 - square(x) would lose all that x is away from ±1 but for a rounding of 1.
 one_less_square_p = elementwise(
     "one_less_square",
     accepts=REAL_FLOATING,
-    reference=lambda x: (x.dtype.type(1) - x) * (x.dtype.type(1) + x),
+    reference=_both_sides_of_one,
     jvp=lambda t, out, x: mul(t, mul(constant_like(x, -2), x)),
     loops=lambda e, x: e.mul(
         e.sub(e.const(1, x.dtype), x), e.add(e.const(1, x.dtype), x)
