@@ -153,17 +153,17 @@ def _reduction(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
         plain = (
-            type(a) is ArrayImpl
-            and dtype is None
-            and not keepdims
-            and initial is None
-            and mask is None
-            and promote and type(axis) in _AXIS_TYPES
+            type(a) is ArrayImpl and dtype is None and not keepdims and initial is None
+            and mask is None and promote and type(axis) in _AXIS_TYPES
         )  # fmt: skip
         if plain:
             run = recall((a.aval, axis)) or recall((a.aval, axis, enable_x64.value))
             if run is not None and current_trace().at_once:
                 return run(a)
+        return rest(plain, a, axis, dtype, keepdims, initial, mask, promote)
+
+    def rest(plain: bool, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
+             promote: bool) -> Any:  # fmt: skip # apart: each call makes cells for its lambdas
         if isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
