@@ -445,41 +445,10 @@ def _traced_binary(
         left = x.aval if isinstance(x, Array) else type(x)
         right = y.aval if isinstance(y, Array) else type(y)
         found = recall((left, right))
-        if found is None:
-            if narrowed(left) or narrowed(right):
-                return slow(x, y)
-            found = _of_float_pair(record, left, right)
-            if found is not None:
-                wide = _beside_number(left, right)
-                found = known[left, right] = *found, _whole(record, *found), wide
         if not found or found[1] is None:
-            if JAX_EQUATIONS.uses and kept():
-                return apart(call, call, (x, y), {})
-            looked_at = JAX_EQUATIONS.value if found is None else config.jax_form()
-            if found is False or looked_at:
-                return slow(x, y)
-        if found is None:
-            out = slow(x, y)
-            direct = _binds_pair(record, left, right, out)
-            found = (out.aval, {}) if direct else _repeated(record, left, right, out)
-            wide = _beside_number(left, right)
-            known[left, right] = found and (*found, _whole(record, *found), wide)
-            return out
-        aval, constants, whole, wide = found
+            return uncommon(x, y, left, right, found)
+        aval, constants, _, wide = found
         a, b = x, y
-        if constants is None:
-            if config.numpy_rank_promotion.value != "allow":
-                return slow(x, y)
-            shape, trace = aval.shape, current_trace()
-            if type(trace) is LinearizeTrace and (is_deferred(x) or is_deferred(y)):
-                linear = linearized(trace, whole, x, y)
-                if linear is not None:
-                    forms.learn_linear(x, y, whole, {}, always=False)
-                    return linear
-                repeated = trace.repeat(x, shape), trace.repeat(y, shape)
-            else:
-                repeated = broadcast(x, shape), broadcast(y, shape)
-            return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
             if wide and not x64.value:
                 return slow(x, y)
@@ -499,6 +468,41 @@ def _traced_binary(
             numbers = [None if type(k) is ShapedArray else constants for k in (left, right)]
             forms.learn_linear(x, y, record, {}, tuple(numbers))
         return trace.process(record, (a, b), {})
+
+    def uncommon(x: Any, y: Any, left: Any, right: Any, found: Any) -> Any:
+        """The call for operands that are new, take the complete way, or are repeated."""
+        wide = _beside_number(left, right)
+        if found is None:
+            if narrowed(left) or narrowed(right):
+                return slow(x, y)
+            made = _of_float_pair(record, left, right)
+            if made is not None:
+                known[left, right] = *made, _whole(record, *made), wide
+                return call(x, y)
+        if JAX_EQUATIONS.uses and kept():
+            return apart(call, call, (x, y), {})
+        looked_at = JAX_EQUATIONS.value if found is None else config.jax_form()
+        if found is False or looked_at:
+            return slow(x, y)
+        if found is None:
+            out = slow(x, y)
+            direct = _binds_pair(record, left, right, out)
+            made = (out.aval, {}) if direct else _repeated(record, left, right, out)
+            known[left, right] = made and (*made, _whole(record, *made), wide)
+            return out
+        if config.numpy_rank_promotion.value != "allow":
+            return slow(x, y)
+        aval, _, whole, _ = found
+        shape, trace = aval.shape, current_trace()
+        if type(trace) is LinearizeTrace and (is_deferred(x) or is_deferred(y)):
+            linear = linearized(trace, whole, x, y)
+            if linear is not None:
+                forms.learn_linear(x, y, whole, {}, always=False)
+                return linear
+            repeated = trace.repeat(x, shape), trace.repeat(y, shape)
+        else:
+            repeated = broadcast(x, shape), broadcast(y, shape)
+        return bind_known(record, repeated, {}, aval)
 
     return call
 
@@ -637,9 +641,10 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
 
 def _beside_number(left: Any, right: Any) -> bool:
     """Whether one of these operands is an array of 64 bits and the other a Python number."""
-    if type(left) is type(right) is ShapedArray:
+    if type(left) is type(right):
         return False
-    return (left if type(left) is ShapedArray else right).dtype in dtypes.WIDE
+    array = left if type(left) is ShapedArray else right
+    return type(array) is ShapedArray and array.dtype in dtypes.WIDE
 
 
 def narrowed(x: Any) -> bool:

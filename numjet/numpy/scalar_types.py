@@ -314,15 +314,15 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if not args:
         raise ValueError("result_type: at least one array or dtype is required.")
     pairs = [dtype_and_weak(x) for x in args]
-    for x in args:
-        if isinstance(x, str | np.dtype) or isinstance(x, type) and issubclass(x, np.generic):
-            dtypes.requested(x, "dtype")  # warns
     for kind, _ in pairs:
         if dtypes.kind(kind) in "SUOMm":
             raise TypeError(
                 f"result_type: {kind} is not a valid dtype of arrays; they hold numbers, booleans "
                 "and keys."
             )
+    for x in args:
+        if isinstance(x, str | np.dtype) or isinstance(x, type) and issubclass(x, np.generic):
+            dtypes.requested(x, "dtype")  # warns
     found, weak = dtypes.promote(*pairs)
     found = dtypes.canonical(found)
     return (found, weak) if return_weak_type_flag else found
