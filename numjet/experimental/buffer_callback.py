@@ -16,6 +16,7 @@ import numpy as np
 from numjet.api.callbacks import io_callback, pure_callback
 from numjet.api.flat import check_callable
 from numjet.base import tree
+from numjet.base.log import without_effect
 from numjet.core.array import as_array
 
 __all__ = [
@@ -128,7 +129,8 @@ def buffer_callback(
     a pytree of objects with shape and dtype, the results. has_side_effect: whether it is called
     though nobody reads its results. vmap_method: as for `pure_callback`. input_output_aliases: by
     the number of an argument's leaf that of a result's, which then holds the argument at first;
-    ValueError where their types differ. command_buffer_compatible: makes no difference.
+    ValueError where their types differ. command_buffer_compatible: has no effect, which is
+    logged once.
 
     An exception of the callback surfaces as JaxRuntimeError. Raises ValueError when it is
     differentiated, NotImplementedError under `vmap` without vmap_method. With has_side_effect
@@ -143,7 +145,8 @@ def buffer_callback(
     >>> nj.jit(f)(nj.numpy.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
-    del command_buffer_compatible
+    if command_buffer_compatible:
+        without_effect("buffer_callback(command_buffer_compatible)", "it is for CUDA's graphs")
     check_callable("buffer_callback", callback)
     specs, out_tree = tree.tree_flatten(result_shape_dtypes)
     if not all(hasattr(spec, "shape") and hasattr(spec, "dtype") for spec in specs):
