@@ -78,17 +78,22 @@ def _read(jaxpr: Any) -> Iterator[list[Atom]]:
 
 
 def _scalars(fun: Any) -> Iterator[ArrayImpl]:
-    """The arrays without axes in the variables that `fun` closes over, in its globals by name, in
-    what it is bound to, and in those of functions among these."""
-    seen: set[int] = set()
+    """The arrays without axes in the variables that `fun` closes over, in its defaults, in its
+    globals by name, in what it is bound to, and in those of functions among these."""
+    seen: dict[int, Any] = {}  # by address; a dict may hold itself, as a namespace does
     waiting = [fun]
     while waiting:
-        for x in tree.tree_leaves(waiting.pop()):
-            if type(x) is ArrayImpl:
-                if not x.aval.shape:
-                    yield x
-            elif callable(x) and id(x) not in seen:
-                seen.add(id(x))
+        x = waiting.pop()
+        if type(x) is ArrayImpl:
+            if not x.aval.shape:
+                yield x
+        elif id(x) not in seen:
+            seen[id(x)] = x
+            if isinstance(x, dict):  # also with keys that have no order
+                waiting.extend(x.values())
+            elif tree.is_tree_node(type(x)):
+                waiting.extend(tree.flatten_one_level(x)[0])
+            elif callable(x):
                 waiting.extend(_held(x))
 
 
@@ -105,6 +110,7 @@ def _held(fun: Any) -> list[Any]:
                 held.append(cell.cell_contents)
             except ValueError:  # a variable without a value yet
                 continue
+        held.extend([fun.__defaults__, fun.__kwdefaults__])
         spread = [fun.__globals__.get(name) for name in fun.__code__.co_names]
         held.extend([x for x in spread if type(x) is ArrayImpl])
     wrapped = getattr(fun, "__wrapped__", None)

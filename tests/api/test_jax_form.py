@@ -514,6 +514,22 @@ def test_numbers_that_a_function_closes_over_are_constants() -> None:
             np.testing.assert_allclose(x, y)
 
 
+def test_dicts_of_every_kind_are_looked_through_for_numbers() -> None:
+    """Those that hold themselves, as namespaces do, and those whose keys have no order."""
+    itself: dict = {"gain": _GAIN}
+    itself["itself"] = itself
+    namespace: dict = {"nj": nj, "gain": _GAIN}
+    exec("def function(y): return y * gain", namespace)
+    for held in (itself, {"gain": _GAIN, 1: None}, namespace):
+        for function in (
+            lambda y, held=held: (lambda: y * held["gain"])(),
+            lambda y, *, held=held: y * held["gain"],
+            (lambda held: lambda y: y * held["gain"])(held),
+        ):
+            closed = nj.make_jaxpr(function)(jnp.ones(2))
+            assert list(map(float, closed.consts)) == [3.0]
+
+
 def test_constants_are_as_many_for_known_and_for_traced_numbers() -> None:
     """Loops carry the constants of a function's jaxpr from round to round (optimistix' LBFGS)."""
     numbers = []
