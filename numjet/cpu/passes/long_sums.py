@@ -51,11 +51,12 @@ from numjet.cpu.loops.ir import (
 from numjet.cpu.passes.vectorize import map_blocks
 
 _FLOATS = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
-# A block of a vector loop takes so many instructions that joining its lanes, about 40, is less than
-# a hundredth; one of a loop in order joins nothing, but adds 7.
-_VECTORS, _IN_ORDER = 4000, 300
-# Rounds of a block, at least and at most, and blocks from which on a loop is cut.
-_FEWEST, _MOST, _BLOCKS = 32, 512, 4
+# A block of a vector loop takes so many instructions, and joining its lanes about 40; one of a loop
+# in order joins nothing, but adds 7.
+_VECTORS, _IN_ORDER = 1000, 300
+# Rounds of a block, at least and at most (equal numbers may all be rounded the same way: the error
+# grows with a block, to 5 units at 64 rounds), and blocks from which on a loop is cut.
+_FEWEST, _MOST, _BLOCKS = 32, 64, 4
 # Rounds of a block of columns take so many instructions a vector: joining it takes 13. In
 # each so many numbers at least are added to a column, and two blocks are enough.
 _COLUMNS, _FEWEST_ADDED = 400, 64
