@@ -27,7 +27,8 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     Primitive: `bind` (core.trace; with JAX's params extend.jax_params), and what libraries call
     (extend.traces). Trace: what libraries' own traces inherit (extend.traces). Zero: `instantiate`
     (core.structural). Array: operators and methods (numpy.operators), some as programs
-    (numpy), those about devices (api.placement.devices) and `mat` (transforms.varying). ArrayImpl,
+    (numpy), those about devices (api.placement.devices) and `mat` (transforms.varying). Tracer:
+    operators (numpy.operators). ArrayImpl,
     the classes of `x.at` (AtSlots, AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native
     methods (native.operators, native.record). OverRefs: `bind` (core.ref_equations, once an
     equation of a reference was made). LinearTracer: native operators (native.operators).
@@ -129,6 +130,9 @@ operation: Callable[[Any, tuple, dict, Any], Callable | None] = lambda *_: None
 # params, avals, aval or avals of the result) gives deferred arrays, or None where it is to run at
 # once. Installed by `api.eager.deferral`.
 defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
+
+# Load what defers operations, where nothing did yet. By `api.eager.large`.
+load_deferral: Callable[[], None] = lambda: None
 
 # The operations of a `deferred.Plan` on arrays of its avals, written down: a deferred array, or
 # None where they are to run one by one. Installed by `api.eager.deferral`.

@@ -9,6 +9,7 @@ says.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,10 @@ PLUS_ZERO = "+0.0"
 in_python = LinearizeTrace.process  # the specification, to which the native code leaves the rest
 _keep: list[Any] = forever([])
 _given: dict[str, Any] = forever({})  # what `install` and `connect` were given
+# Small arrays alone do not load `api.eager.deferral`. That takes about as long as so many
+# operations lose that are linearized in Python.
+_MISSED = 1000
+_missed = itertools.count()
 
 
 def reason() -> str:
@@ -79,6 +84,14 @@ def connect(known: dict[str, Any], numbers: dict[str, int]) -> None:
 def usable() -> bool:
     """Whether the code is there, and knows what it writes to."""
     return "objects" in _given and "variable" in _given
+
+
+def wanted() -> bool:
+    """Whether the code can be used for an operation that Python linearized. When many such came,
+    what it writes to is loaded."""
+    if "objects" not in _given and "variable" in _given and next(_missed) >= _MISSED:
+        hooks.load_deferral()
+    return usable()
 
 
 def _begin() -> None:

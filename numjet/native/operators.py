@@ -272,7 +272,7 @@ class Forms:
     ) -> None:  # fmt: skip
         """`Table.add_linear` for each table that there is, once a state of the flags."""
         state = config.state[0]
-        if state < 0 or not deferral.usable():
+        if state < 0 or not deferral.wanted():
             return
         key = _kind(left)[0], 0 if right is None else _kind(right)[0]
         if self.linear.get(key) == state:

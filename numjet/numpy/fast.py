@@ -309,6 +309,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         return out
 
     call.forms = forms  # type: ignore[attr-defined] # see `quick`
+    call.of_tracers = traced  # type: ignore[attr-defined] # for a method of theirs
     return call
 
 

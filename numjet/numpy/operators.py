@@ -80,7 +80,12 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
         def backward_fast(y: Any, x: Any, /) -> Any:
             return quick_back(x, y)
 
+        def backward_traced(y: Any, x: Any, /) -> Any:
+            return traced_back(x, y)
+
+        traced_back = quick_back.of_tracers  # type: ignore[attr-defined]
         backward_fast.forms = quick_back.forms  # type: ignore[attr-defined]
+        backward_fast.of_tracers = backward_traced  # type: ignore[attr-defined]
         quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
         return quick, backward_fast
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
@@ -462,6 +467,11 @@ def install() -> None:
     )
     table.update(array_methods.refusing_keys(table))
     hooks.install(Array, table)
+    for name, method in table.items():
+        of_tracers = getattr(method, "of_tracers", None)
+        if of_tracers is not None:  # those of every array ask first what the operands are
+            of_tracers.__name__ = name
+            hooks.install(Tracer, {name: of_tracers})
     forms: dict[str, fast_native.Forms] = {
         "__neg__": el.negative.forms,  # type: ignore[attr-defined]
         "__abs__": el.absolute.forms,  # type: ignore[attr-defined]

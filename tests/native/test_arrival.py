@@ -65,3 +65,20 @@ def test_code_that_was_wanted_is_made_when_the_process_ends_before(tmp_path):
         hooks.long_trace()
         print("ends")
     """, NUMJET_CACHE_DIR=str(tmp_path), NUMJET_NATIVE_CHECKS="0") == "ends\nmade\n"
+
+
+def test_derivatives_of_small_arrays_become_native_after_many():
+    """What native code writes to is loaded then, which nothing else asks for."""
+    assert printed("""
+        import numjet as nj, numjet.numpy as jnp
+        from numjet.native import deferral, operators
+
+        operators._build()
+        slope = nj.grad(lambda x: jnp.sum(jnp.tanh(x) * 2.0))
+        first = slope(jnp.arange(3.0))
+        assert operators.usable() and not deferral.usable()
+        for _ in range(deferral._MISSED):
+            slope(jnp.arange(3.0))
+        assert deferral.usable() and (slope(jnp.arange(3.0)) == first).all()
+        print("native")
+    """) == "native\n"

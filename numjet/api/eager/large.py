@@ -498,11 +498,16 @@ def _wanted(name: str) -> Callable:
     def load(*args: Any) -> Any:
         if not config.eager_fusion.value:
             return None
-        importlib.import_module("numjet.api.eager.deferral")
+        _load()
         return getattr(hooks, name)(*args)
 
     return load
 
 
+def _load() -> None:
+    importlib.import_module("numjet.api.eager.deferral")
+
+
+hooks.load_deferral = _load
 hooks.defer, hooks.defer_plan = _wanted("defer"), _wanted("defer_plan")
 hooks.planned = _wanted("planned")
