@@ -106,7 +106,8 @@ def registered(name, fun, **stages):
     ffi.register_ffi_target(name, {"execute": handler(fun), **stages} if stages else handler(fun))
 
 
-@pytest.fixture(scope="module", autouse=True)
+# Of the session: a target is registered once, in whichever order tests come.
+@pytest.fixture(scope="session", autouse=True)
 def targets():
     def scale(frame, ins, outs, attributes):
         outs[0][...] = ins[0] * attributes["by"]
