@@ -332,7 +332,8 @@ def _outside(got: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
             np.abs(got - others[0]) <= TOLERANCE.get(got.dtype.name, 2e-5) * (size + 1)
         )  # what infinite parts make of each other is not said
         return (parts[0] | parts[1]) & ~near
-    epsilon = float(ml_dtypes.finfo(got.dtype).eps) if got.dtype.kind in "fV" else 0.0
+    rounds = jnp.issubdtype(got.dtype, jnp.inexact)
+    epsilon = float(ml_dtypes.finfo(got.dtype).eps) if rounds else 0.0
     g, o = got.astype(np.float64), np.stack([x.astype(np.float64) for x in others])
     low, high = o.min(0), o.max(0)  # NaN where one is
     size = np.maximum(np.abs(low), np.abs(high))

@@ -90,7 +90,8 @@ class Noise:
 
     def one(self, x: Any) -> Any:
         dtype = np.dtype(getattr(x, "dtype", bool))
-        if dtype.kind not in "fcV":
+        jnp = self.package.numpy
+        if not jnp.issubdtype(dtype, jnp.inexact):  # integers of few bits are of kind "V", too
             return x
         epsilon = float(ml_dtypes.finfo(dtype).eps)
         factor = 1 + epsilon * self.rng.integers(-2, 3, x.shape)

@@ -25,8 +25,9 @@ LOOPS = ("while", "cond", "scan", "repeat")
 class Val:
     """One value of the program: physical dtype and shape, and (later) where it lies.
 
-    `literal` is the NumPy scalar of a constant known at compile time. `base` is the value whose
-    memory this one is a view of, `start` bytes in, plus stride * counter for each of `terms`.
+    `node` makes it: None of what is given and of views, which are no node's results. `literal` is
+    the NumPy scalar of a constant known at compile time. `base` is the value whose memory this one
+    is a view of, `start` bytes in, plus stride * counter for each of `terms`.
     """
 
     __slots__ = (
@@ -76,8 +77,8 @@ class Val:
         return val, start, terms
 
     def view(self, shape: tuple[int, ...], start: int = 0, terms: tuple = ()) -> Val:
-        """A value that is part of this one's memory."""
-        part = Val(shape, self.dtype, self.node)
+        """A value that is part of this one's memory, and no node's result: a row of it, say."""
+        part = Val(shape, self.dtype)
         part.base, part.start, part.terms, part.number = self, start, terms, self.number
         return part
 

@@ -65,12 +65,9 @@ def _grouped(node: Node) -> list[Node] | None:
 def _cut(part: Val, dimension: int) -> Cut | None:
     """Where an operand was cut from, if in the order that it is joined in."""
     val = part
-    # A row that a loop scans knows the node of the whole array, and is not what that made.
-    while (node := val.node) is not None and val is node.outs[0] and node.primitive.name in _SHAPES:
+    while (node := val.node) is not None and node.primitive.name in _SHAPES:
         val = node.ins[0]
     if node is None or node.primitive.name != "slice" or node.params["strides"] is not None:
-        return None
-    if val is not node.outs[0]:
         return None
     source, starts = node.ins[0], node.params["start_indices"]
     axes = [a for a, n in enumerate(val.shape) if n != source.shape[a]]

@@ -96,8 +96,20 @@ def block(
 
     turning: as of `fuse`.
     """
-    graph = flatten(jaxpr, consts, args, build.constant, expand.trace)
+    given = {val: _outside(build, val) for val in args}
+    graph = flatten(jaxpr, consts, [given[v] for v in args], build.constant, expand.trace)
     return fuse(build, graph, turning), graph.outs
+
+
+def _outside(build: Compilation, val: Val) -> Val:
+    """A value of the enclosing block as a body has it: what it was made from need not be in memory
+    there, or not any more, so that its node is not shown where that reads more than literals."""
+    node = val.node
+    if node is None or val in build.carries or all([v.literal is not None for v in node.ins]):
+        return val
+    whole = val.view(val.shape)
+    whole.aval = val.aval
+    return whole
 
 
 class _Turns:
