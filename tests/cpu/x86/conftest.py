@@ -7,6 +7,15 @@ from collections.abc import Iterator
 import pytest
 import x86_agree
 
+from numjet.base import config
+
+
+@pytest.fixture(autouse=True)
+def wanted() -> Iterator[None]:
+    """Builders write functions as for the direct generator, also where tests run by LLVM alone."""
+    with config.direct_code(True):
+        yield
+
 
 @pytest.fixture(params=x86_agree.WIDTHS)
 def vector_bytes(request: pytest.FixtureRequest) -> Iterator[int]:
