@@ -273,7 +273,9 @@ def step_of(body: Jaxpr, position: int, k: int) -> int | None:
 
 def counting(val: Val) -> tuple[int, int] | None:
     """(first, step) of integers that count, as jnp.arange makes them, or None."""
-    node = val.node
+    node, base = val.node, val.base
+    if node is None and base is not None and base.shape == val.shape and not val.terms:
+        return counting(base)  # what a loop's body has of a value from outside
     if node is None or len(val.shape) != 1 or val.dtype.kind not in "iu":
         return None
     name = node.primitive.name

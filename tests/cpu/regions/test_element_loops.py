@@ -448,6 +448,22 @@ def test_scanned_counters_are_indices() -> None:
     assert stacked.tolist() == rows[::-1]
     assert "= out0[-2*i1 + 39]" in text(run, x)
 
+    def twice(x: Any) -> Any:
+        places = jnp.arange(19) * 2 + 3  # outside of the loop around
+
+        def around(x: Any, _: Any) -> Any:
+            x = lax.scan(lambda x, i: (x.at[i].set(x[i - 1] * 0.5), None), x, places)[0]
+            return jnp.sort(x), None
+
+        return lax.scan(around, x, length=2)[0]
+
+    for _ in range(2):
+        for k in range(19):
+            x[2 * k + 3] = x[2 * k + 2] * np.float32(0.5)
+        x.sort()
+    np.testing.assert_array_equal(nj.jit(twice)(np.arange(40, dtype=np.float32)), x)
+    assert "out0[2*i1 + 3] = " in text(twice, x)
+
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.int16])
 def test_counters_that_another_type_cannot_hold(dtype: Any) -> None:
