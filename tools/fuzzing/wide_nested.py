@@ -117,6 +117,29 @@ def counted_by_values(d: Drawer) -> tuple[str, str] | None:
     ], f"lax.while_loop({test}, lambda s: (s[0] + 1, {made[0]}(*s)), (jnp.asarray(0), {x[0]}))"
 
 
+@nested(3)
+def made_outside(d: Drawer) -> tuple[str, str] | None:
+    """Parts of a value, taken before a loop or a branch, and put together inside of it."""
+    x = d.pick(lambda v: v.ndim > 0 and v.size > 0 and v.dtype.kind != "b")
+    axis = 0 if x is None else d.number(0, x[1].ndim)
+    if x is None or x[1].shape[axis] < 2:
+        return None
+    before, first, second = d.fresh("p"), d.fresh("p"), d.fresh("p")
+    source = d.one([f"{x[0]} + {x[0]}", f"jnp.flip({x[0]}, {axis})", f"jnp.where(True, {x[0]}, 0)"])
+    cut = d.number(1, x[1].shape[axis])
+    parts = d.one([f"{first}, {second}", f"{first}, {second}", f"{second}, {first}"])
+    whole = f"jnp.concatenate([{parts}], {axis})"
+    text = d.one(
+        [
+            f"lax.cond(jnp.ravel({x[0]})[0] == 0, lambda: {x[0]}, lambda: {whole})",
+            f"lax.fori_loop(0, 3, lambda i, s: {whole} - s, {x[0]})",
+            f"lax.scan(lambda s, r: ({whole} - s, {whole}), {x[0]}, None, length=3)",
+            f"lax.map(lambda r: {whole} - r, {x[0]}[:3])" if axis else f"{whole} - {x[0]}",
+        ]
+    )
+    return f"{before} = {source}\n{first}, {second} = jnp.split({before}, [{cut}], {axis})", text
+
+
 @nested(1.2)
 def branch_for_each(d: Drawer) -> tuple[str, str] | None:
     """Branches, and loops of different lengths, under vmap."""
