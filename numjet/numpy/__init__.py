@@ -67,6 +67,7 @@ from numjet.numpy import (
     operators as _operators,
     scalar_types as _scalar_types,
 )
+from numjet.numpy.averages import average
 from numjet.numpy.binary import (
     fmax,
     fmin,
@@ -311,7 +312,6 @@ from numjet.numpy.reductions import (
     any,
     argmax,
     argmin,
-    average,
     count_nonzero,
     max,
     mean,

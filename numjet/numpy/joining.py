@@ -276,6 +276,8 @@ def block(arrays: Any) -> Any:
     rank = max(levels, _max_rank(arrays))
 
     def join(x: Any, level: int) -> Any:
+        if isinstance(x, list) != (level < levels):
+            raise ValueError("block: the lists are nested to different depths.")
         if isinstance(x, list):
             if not x:
                 raise ValueError("block does not allow empty list arguments.")

@@ -14,7 +14,7 @@ from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.cumulative import cumprod, cumsum
 from numjet.numpy.elementwise import divide, maximum, minimum, multiply, subtract
-from numjet.numpy.logic import isnan_of, logical_and, logical_not, where
+from numjet.numpy.logic import greater, isnan_of, logical_and, logical_not, where
 from numjet.numpy.promote import (
     canonical_dtype,
     cast,
@@ -25,7 +25,7 @@ from numjet.numpy.promote import (
     reduced_axes,
     refuse,
 )
-from numjet.numpy.reductions import all, argmax, argmin, max, mean, min, prod, sum, var
+from numjet.numpy.reductions import all, argmax, argmin, in_integers, max, mean, min, prod, sum, var
 from numjet.numpy.shape import expand_dims, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.reduce import extreme_of
@@ -169,17 +169,21 @@ def nanvar(
     """The variance over `axis` of what is not NaN; NaN where nothing is left.
 
     a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's shape and
-    dtype and the errors. NumPy's `correction` is `ddof`. ValueError for an axis out of range.
+    dtype and the errors, but with an integer dtype, in which NaN is 0, the result has it. NumPy's
+    `correction` is `ddof`. ValueError for an axis out of range.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
     refuse("nanvar", out=out)
-    if dtype is not None and dtypes.is_bool(canonical_dtype(dtype, "nanvar")):
-        raise TypeError("nanvar: dtype must be that of numbers, got bool.")
     x = one_array("nanvar", a)
     reduced_axes(axis, x.aval.ndim, "nanvar")
     where = _mask("nanvar", where)
+    kind = None if dtype is None else canonical_dtype(dtype, "nanvar")
+    if kind is not None and not dtypes.is_inexact(kind) and not dtypes.is_complex(x.aval.dtype):
+        parts = in_integers("nanvar", x, axis, kind, ddof, keepdims, where, mean, promote=True)
+        some = greater(parts[1], 0)
+        return cast(_where(some, lax.div(parts[0], _where(some, parts[1], 1)), 0), kind)
     if not dtypes.is_inexact(x.aval.dtype):
         return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
     valid = _valid(x, where)

@@ -37,7 +37,6 @@ from numjet.numpy.promote import (
     mask_of,
     names_and_axes,
     one_array,
-    promote_inexact,
     reduced_axes,
     refuse,
     strong,
@@ -593,46 +592,6 @@ def _same_kind(count: Any, total: Any) -> Any:
     )
 
 
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
-    """The mean over `axis`, each element with its weight.
-
-    a: numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or None
-    for all. weights: of a's shape, or of that of the axes; all alike by default. returned: give
-    (mean, sum of the weights) instead. keepdims: reduced axes stay with size 1. Weights that add up
-    to 0 give infinities or NaN (NumPy raises ZeroDivisionError). ValueError for weights of another
-    shape without an axis, or where they do not fit.
-
-    >>> jnp.average(jnp.array([1.0, 2.0, 6.0]), weights=jnp.array([2, 1, 1]))
-    Array(2.5, dtype=float32)
-    """
-    x = one_array("average", a)
-    if weights is None:
-        axes = reduced_axes(axis, x.aval.ndim, "average")
-        out = mean(x, axes, keepdims=keepdims)
-        total = scalar(math.prod([x.aval.shape[i] for i in axes]), out.aval.dtype)
-        return (out, broadcast(total, out.aval.shape)) if returned else out
-    x, w = promote_inexact(x, one_array("average", weights))
-    if x.aval.shape != w.aval.shape:
-        if axis is None:
-            told = "Axis must be specified when shapes of a and weights differ, got"
-            raise ValueError(f"average: {told} {x.aval.shape} and {w.aval.shape}.")
-        axes = reduced_axes(axis, x.aval.ndim, "average")
-        if w.aval.shape != tuple([x.aval.shape[i] for i in axes]):
-            told = f"do not fit the axes {axes} of values of shape {x.aval.shape}"
-            raise ValueError(f"average: weights of shape {w.aval.shape} {told}.")
-        order = tuple(np.argsort(axes).tolist())
-        w = lax.transpose(w, order)
-        if FLAG.uses and wanted():
-            w = reshape(w, tuple([n if i in axes else 1 for i, n in enumerate(x.aval.shape)]))
-        else:
-            w = lax.broadcast_in_dim(w, x.aval.shape, tuple(sorted(axes)))
-    total = sum(w, axis, keepdims=keepdims)
-    out = divide(sum(multiply(x, w), axis, keepdims=keepdims), total)
-    return (out, broadcast(total, out.aval.shape)) if returned else out
-
-
 def var(
     a: Any,
     axis: Any = None,
@@ -652,9 +611,9 @@ def var(
     and the result. ddof, or `correction` in the array API's words: the sum is divided by the count
     less this, NaN where nothing is left. keepdims: reduced axes stay with size 1. where: booleans
     that broadcast against a, which elements count. mean: where it is known, with the reduced axes
-    kept. Computed in two passes, so that large means cost no digits. ValueError for both ddof and
-    correction, or an integer dtype; `out` raises NotImplementedError. IndexError for an axis out of
-    range.
+    kept. Computed in two passes, so that large means cost no digits; with an integer dtype in it,
+    with quotients cut to integers, and given as a float. ValueError for both ddof and correction;
+    `out` raises NotImplementedError. IndexError for an axis out of range.
 
     >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
     Array(7., dtype=float32)
@@ -666,10 +625,11 @@ def var(
             raise ValueError("var: ddof and correction can't be provided simultaneously. Give one.")
         ddof = correction
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
-    if not dtypes.is_inexact(result):
-        raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(result):
         raise ValueError(f"var: a real dtype, {dtype}, of complex values; leave it out.")
+    if not dtypes.is_inexact(result):
+        parts = in_integers("var", x, axis, result, ddof, keepdims, where, mean, promote=False)
+        return _where(greater(parts[1], 0), lax.div(*parts), np.nan)
     computed = result
     if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
         computed = dtypes.real_of(result)
@@ -716,6 +676,25 @@ def var(
 _mean, _where = mean, where
 
 
+def in_integers(
+    name: str, x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
+    *, promote: bool,
+) -> tuple:  # fmt: skip
+    """The sum of squared distances from the mean, in an integer dtype, and what divides it."""
+    if dtypes.is_bool(dtype):
+        raise TypeError(f"{name}: dtype must be that of numbers, got bool.")
+    where = None if where is None else mask_of(name, where)
+    names, axis = names_and_axes(axis)
+    axes = reduced_axes(axis, x.aval.ndim, name, IndexError if where is None else ValueError)
+    x, every = strong(cast(x, dtype)), (*names, *axes)
+    center = cast(one_array(name, mean), dtype) if mean is not None else None
+    center = _mean(x, every, dtype, keepdims=True, where=where) if center is None else center
+    squares = square(subtract(x, center))
+    total = sum(squares, every, None if promote else dtype, keepdims=keepdims, where=where)
+    count = subtract(_counted(x, axes, names, where, keepdims, total.aval.dtype), ddof)
+    return total, broadcast(cast(count, total.aval.dtype), total.aval.shape)
+
+
 def std(
     a: Any,
     axis: Any = None,
@@ -730,13 +709,17 @@ def std(
 ) -> Any:
     """The standard deviation over `axis`: the square root of `var`.
 
-    a, axis, dtype, ddof, keepdims, where, mean, correction, out: as in `var`. The derivative is NaN
-    where all elements are equal. IndexError for an axis out of range.
+    a, axis, dtype, ddof, keepdims, where, mean, correction, out: as in `var`, but ValueError for an
+    integer dtype. The derivative is NaN where all elements are equal. IndexError for an axis out of
+    range.
 
     >>> jnp.std(jnp.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     Array([1., 2.], dtype=float32)
     """
     refuse("std", out=out)
+    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "std")):
+        one_array("std", a)
+        raise ValueError(f"std: dtype must be a floating dtype, got {dtype}.")
     if FLAG.uses and wanted() and mean is None and where is None:
         static = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
         return _shown_std.call((a, correction if correction is not None else ddof), static)

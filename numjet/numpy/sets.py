@@ -99,25 +99,30 @@ def unique(
             count_of(size), fill_value,
         )  # fmt: skip
         return out[0] if len(out) == 1 else out
-    rows = reshape(rows, (n, math.prod(rest)))
-    order, ordered, first = _runs(rows, equal_nan)
     size = None if size is None else count_of(size)
     if size and not n and fill_value is None:
         raise ValueError(f"unique: nothing to fill size={size} with: give fill_value.")
+    if not x.aval.size:
+        found = _of_nothing(rows, None if flat else axis, size, fill_value, x.aval.shape)
+        asked = (True, return_index, return_inverse, return_counts)
+        out = [part for part, wish in zip(found, asked, strict=True) if wish]
+        return out[0] if len(out) == 1 else tuple(out)
+    rows = reshape(rows, (n, math.prod(rest)))
+    order, ordered, first = _runs(rows, equal_nan)
     starts, valid = true_positions("unique", first, size)
     found = starts.aval.shape[0]
     dtype, width = rows.aval.dtype, rows.aval.shape[1:]
-    values = getitem(ordered, starts) if n else lax.full((found, *width), 0, dtype)
+    values = getitem(ordered, starts)
     if valid is not None:
         if fill_value is not None:
             filler = cast(broadcast(one_array("unique", fill_value), (1, *width)), dtype)
         else:
-            filler = getitem(values, slice(0, 1)) if found and n else values
+            filler = getitem(values, slice(0, 1)) if found else values
         values = where(reshape(valid, (-1, 1)), values, filler)
     out = [moveaxis(reshape(values, (found, *rest)), 0, axis)]
     if return_index:
         index = getitem(order, starts)
-        out.append(where(valid, index, getitem(index, 0)) if valid is not None and n else index)
+        out.append(where(valid, index, getitem(index, 0)) if valid is not None and found else index)
     if return_inverse:
         rank_of = subtract(cumsum(cast(first, int_dtype())), 1)
         inverse = lax.full((n,), 0, int_dtype()).at[order].set(rank_of, unique_indices=True)
@@ -133,13 +138,27 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
+def _of_nothing(rows: Any, axis: int | None, size: Any, fill_value: Any, shape: tuple) -> tuple:
+    """What `unique` gives of an array without elements: values, index, inverse, counts.
+
+    Slices along `axis` that are empty are all alike, even where there is none of them: one is
+    found. `size` counts values alone, and those only where there is a `fill_value`, as in JAX.
+    """
+    n, rest = rows.aval.shape[0], rows.aval.shape[1:]
+    one = int(axis is not None and not math.prod(rest))
+    asked = size is not None and fill_value is not None
+    found, filler = (size, one_array("unique", fill_value)) if asked else (one, 0)
+    values = lax.full((found, *rest), filler, rows.aval.dtype)
+    inverse = lax.full(shape if axis is None else (n,), 0, int_dtype())
+    index = lax.full((one,), 0, int_dtype())
+    counts = lax.full((one if n else 0,), n, int_dtype())
+    return moveaxis(values, 0, axis or 0), index, inverse, counts
+
+
 def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
     """The positions that sort the rows, the sorted rows, and where a run of equal ones begins."""
-    n, count = rows.aval.shape
-    if not n:
-        return lax.full((0,), 0, int_dtype()), rows, lax.full((0,), False, dtypes.bool_)
-    columns = [getitem(rows, (slice(None), i)) for i in range(count)]
-    order = lexsort(columns[::-1]) if columns else lax.full((n,), 0, int_dtype())
+    count = rows.aval.shape[1]
+    order = lexsort([getitem(rows, (slice(None), i)) for i in reversed(range(count))])
     ordered = getitem(rows, order)
     later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
     differs = not_equal(later, earlier)

@@ -177,3 +177,83 @@ def test_roots_of_leading_zeros_are_nan(jitted: bool) -> None:
     assert np.isnan(got[2:].real).all() and np.isnan(got[2:].imag).all()
     assert np.isnan(roots(jnp.zeros(3))).all()
     np.testing.assert_allclose(jnp.roots(jnp.array([0, 2, 4, 0])), [0, -2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "expected"),
+    [
+        ([1, 2, 4, 9], {}, 9),
+        ([1, 2, 4, 9], {"correction": 2}, 19),
+        ([1, 2, 4, 9], {"mean": 3}, 10),
+        ([1.0, 2.5, 4.7, 9.0], {"ddof": 1}, 12),
+        ([[1, 2, 3], [4, 9, 20]], {"axis": 0, "keepdims": True}, [[2, 12, 72]]),
+        ([1, 2, 4, 9], {"where": np.array([True, True, True, False])}, 1),
+        ([True, False, True], {"ddof": 1}, 1),
+        ([], {}, np.nan),
+    ],
+)
+def test_variances_in_an_integer_dtype_are_cut_to_integers(x, options, expected) -> None:
+    x = jnp.array(x)
+    got = jnp.var(x, dtype=int, **options)
+    assert (got.dtype, got.weak_type) == (jnp.float32, True)
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(nj.jit(lambda x: x.var(dtype=int, **options))(x), expected)
+    options["ddof"] = options.pop("correction", options.pop("ddof", 0))
+    again = jnp.nanvar(x, dtype=int, **options)
+    assert (again.dtype, again.weak_type) == (jnp.int32, False)
+    np.testing.assert_array_equal(again, np.nan_to_num(expected))
+
+
+def test_variances_in_narrow_integers_wrap_around() -> None:
+    x = jnp.array([100, 50, 3], jnp.uint8)
+    assert [jnp.var(x, dtype=d).item() for d in (int, jnp.int8, jnp.uint8)] == [1568, 4, 32]
+    x = jnp.array([[1, 2, 3], [4, 9, 20]])
+    assert jnp.var(x, dtype=jnp.uint8).item() == 0
+    assert jnp.nanvar(x, dtype=jnp.uint8).item() == 43  # added up in 32 bits
+    assert jnp.nanvar(jnp.array([1, np.nan, 3, 9.5]), dtype=int).item() == 12  # NaN is 0 there
+
+
+def test_dtypes_that_no_variance_has() -> None:
+    x = jnp.array([1, 2, 4])
+    for function in (jnp.var, jnp.nanvar, jnp.nanstd):
+        with pytest.raises(TypeError, match="bool"):
+            function(x, dtype=bool)
+    with pytest.raises(ValueError, match="std: dtype must be a floating dtype"):
+        jnp.std(x, dtype=int)
+    with pytest.raises(TypeError, match="int32"):
+        jnp.nanstd(x, dtype=int)
+    for function in (jnp.var, jnp.nanvar):
+        with pytest.raises(ValueError, match="of complex values"):
+            function(x * 1j, dtype=int)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "options", "expected"),
+    [
+        ((0,), None, {"size": 2}, ((2,), [], (0,), [])),
+        ((0, 3), None, {}, ((2,), [], (0, 3), [])),
+        ((0, 3), 0, {}, ((2, 3), [], (0,), [])),
+        ((0, 3), 1, {}, ((0, 2), [0], (3,), [3])),
+        ((3, 0), 0, {"size": 0}, ((0, 0), [0], (3,), [3])),
+        ((3, 0), 0, {"fill_value": None}, ((1, 0), [0], (3,), [3])),
+        ((0, 0), 0, {"size": None}, ((1, 0), [0], (0,), [])),
+    ],
+)
+def test_distinct_slices_of_nothing(shape, axis, options, expected) -> None:
+    options = {"size": 2, "fill_value": 7, **options}
+    values, index, inverse, counts = jnp.unique(
+        jnp.zeros(shape), True, True, True, axis=axis, **options
+    )
+    assert (values.shape, index.tolist(), inverse.shape, counts.tolist()) == expected
+    assert (values == 7).all() and not inverse.any()
+
+
+def test_no_distinct_values_are_asked_for() -> None:
+    got = jnp.unique(jnp.array([3, 1, 1]), True, True, True, size=0)
+    assert [part.tolist() for part in got] == [[], [], [1, 0, 0], []]
+
+
+@pytest.mark.parametrize("lists", [[[1], 2], [1, [2]], [[[1]], [2]], [[1], [2, [3]]]])
+def test_blocks_are_nested_to_one_depth(lists: list) -> None:
+    with pytest.raises(ValueError, match="different depths"):
+        jnp.block(lists)
