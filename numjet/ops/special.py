@@ -44,7 +44,7 @@ from numjet.ops.families import (
 )
 from numjet.ops.fma import fma
 from numjet.ops.jit_call import call
-from numjet.ops.logic import eq, gt, le, lt
+from numjet.ops.logic import bitwise_and, eq, gt, le, lt
 from numjet.ops.namespaces import Traced, lowering, reference
 from numjet.ops.shape import select_n
 from numjet.ops.special_series import chebyshev, polynomial, powers
@@ -87,11 +87,25 @@ erfc_p = _native(
     "erfc",
     lambda t, out, x: mul(constant_like(x, -2 / _SQRT_PI), mul(t, exp(neg(square(x))))),
 )
-erf_inv_p = _native(
-    "erf_inv",
-    "erfinv",
-    lambda t, out, x: mul(constant_like(x, _SQRT_PI / 2), mul(t, exp(square(out)))),
-)
+
+
+def _erf_inv_slope(t: Any, out: Any, x: Any) -> Any:
+    """√π/2 exp(y²). Towards 1 it is √π/2 erfcx(y) / (1 - x), whose relative error is that of the
+    result y; that of exp(y²) is 2 y² times as large."""
+    if x.aval.dtype.itemsize < 4 or config.jax_form():
+        factor = exp(square(out))
+    else:
+        size = absolute(x)
+        far = bitwise_and(gt(size, constant_like(x, 0.5)), lt(size, constant_like(x, 1)))
+        none = full(x.aval.shape, 0, x.aval.dtype, x.aval.weak_type)
+        near = exp(square(select_n(far, out, none)))
+        w = div(constant_like(x, 3), add(absolute(select_n(far, none, out)), constant_like(x, 3)))
+        left = sub(constant_like(x, 1), select_n(far, none, size))
+        factor = select_n(far, near, div(mul(w, chebyshev(tables.ERFCX, w)), left))
+    return mul(constant_like(x, _SQRT_PI / 2), mul(t, factor))
+
+
+erf_inv_p = _native("erf_inv", "erfinv", _erf_inv_slope)
 
 # ------------------------------------------------------------------ gamma
 def _lgamma(x: np.ndarray) -> np.ndarray:

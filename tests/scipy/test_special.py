@@ -300,3 +300,18 @@ def test_helmert_of_no_elements_is_refused():
     for n in (0, -2):
         with pytest.raises(ValueError, match="n must be positive"):
             linalg.helmert(n)
+
+
+@pytest.mark.parametrize("compile", [numjet.jit, lambda f: f])
+def test_derivatives_of_erfinv_keep_their_digits_towards_one(compile) -> None:
+    near = 1 - np.geomspace(1e-7, 0.5, 60)
+    x = np.concatenate([near, -near, np.linspace(-0.5, 0.5, 21)]).astype(np.float32)
+    y = scipy.special.erfinv(x.astype(np.float64))
+    slope = np.sqrt(np.pi) / 2 * np.exp(y**2)
+    eps = float(np.finfo(np.float32).eps)
+    first = numjet.grad(special.erfinv)
+    np.testing.assert_allclose(compile(numjet.vmap(first))(x), slope, rtol=4 * eps)
+    second = compile(numjet.vmap(numjet.grad(first)))(x)
+    np.testing.assert_allclose(second, 2 * y * slope**2, rtol=8 * eps, atol=1e-20)
+    ends = compile(numjet.vmap(first))(np.float32([1, -1, 2, np.nan]))
+    np.testing.assert_array_equal(ends, [np.inf, np.inf, np.nan, np.nan])
