@@ -136,6 +136,10 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             _leave(token)
         return ArrayImpl(value, ShapedArray(aval.shape, dtype, weak_type))
     if type(x) is ArrayImpl and not aval.shape:
+        bare = numeric_checks[0] and aval.weak_type and _plain(aval.dtype, dtype)
+        if bare and not np.isfinite(x._value):
+            # A number that was written down, perhaps NaN on purpose: nothing computed it.
+            return ArrayImpl(x._value.astype(dtype), ShapedArray((), dtype, weak_type))
         return evaluate(convert_element_type_p, (x,), params)
     return convert_element_type_p.bind(x, **params)
 

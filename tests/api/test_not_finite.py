@@ -11,6 +11,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.experimental import io_callback
+from numjet.scipy import stats
 
 LINE = "Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized"
 
@@ -89,3 +90,22 @@ def test_infinities_within_functions_of_several_operations_are_theirs() -> None:
             jnp.logaddexp(jnp.inf, x)
     with nj.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
         jnp.logaddexp(jnp.nan, x)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_numbers_beside_arrays_may_be_nan_on_purpose(dtype: str, jitted: bool) -> None:
+    x, there = jnp.array([3, 5], dtype), jnp.array([True, True])
+
+    def beside(x):
+        chosen = jnp.where(there, x, jnp.nan)
+        return chosen, jnp.minimum(x, jnp.inf), jnp.clip(x, -jnp.inf, jnp.inf)
+
+    with nj.debug_nans(True), nj.debug_infs(True):
+        for part in (nj.jit(beside) if jitted else beside)(x):
+            assert (part.dtype, part.tolist()) == (x.dtype, [3, 5])
+        with pytest.raises(FloatingPointError):
+            jnp.where(~there, x, jnp.nan)
+        with pytest.raises(FloatingPointError):
+            x * jnp.nan
+        assert abs(stats.chi2.sf(x[0], jnp.array(2, dtype)).item() - 0.2231) < 1e-2
