@@ -17,6 +17,7 @@ from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.nn.jax_forms import logsumexp_in_jax, one_hot_in_jax
 from numjet.numpy import lax_names as lax
+from numjet.numpy.averages import mean as mean_
 from numjet.numpy.elementwise import (
     absolute,
     add,
@@ -42,7 +43,7 @@ from numjet.numpy.promote import (
     promote_inexact,
     reduced_axes,
 )
-from numjet.numpy.reductions import max as max_, mean as mean_, sum as sum_
+from numjet.numpy.reductions import max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, isfinite, log
 from numjet.ops.arrange import stop_gradient

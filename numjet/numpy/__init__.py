@@ -67,7 +67,7 @@ from numjet.numpy import (
     operators as _operators,
     scalar_types as _scalar_types,
 )
-from numjet.numpy.averages import average
+from numjet.numpy.averages import average, mean, std, var
 from numjet.numpy.binary import (
     fmax,
     fmin,
@@ -314,13 +314,10 @@ from numjet.numpy.reductions import (
     argmin,
     count_nonzero,
     max,
-    mean,
     min,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
 from numjet.numpy.repetition import repeat, resize, roll, tile, trim_zeros
 from numjet.numpy.scalar_types import (

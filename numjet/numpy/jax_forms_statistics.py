@@ -17,6 +17,7 @@ from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax, nan_reductions as runs
+from numjet.numpy.averages import mean
 from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import (
     clip,
@@ -37,7 +38,7 @@ from numjet.numpy.quantiles import (
     percentile,
     quantile,
 )
-from numjet.numpy.reductions import all, argmax, argmin, mean, sum
+from numjet.numpy.reductions import all, argmax, argmin, sum
 from numjet.numpy.shape import ravel
 from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
 

@@ -12,6 +12,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
+from numjet.numpy.averages import in_integers, mean, var
 from numjet.numpy.cumulative import cumprod, cumsum
 from numjet.numpy.elementwise import divide, maximum, minimum, multiply, subtract
 from numjet.numpy.logic import greater, isnan_of, logical_and, logical_not, where
@@ -25,7 +26,7 @@ from numjet.numpy.promote import (
     reduced_axes,
     refuse,
 )
-from numjet.numpy.reductions import all, argmax, argmin, in_integers, max, mean, min, prod, sum, var
+from numjet.numpy.reductions import all, argmax, argmin, max, min, prod, sum
 from numjet.numpy.shape import expand_dims, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.reduce import extreme_of

@@ -23,6 +23,7 @@ from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
 from numjet.numpy import (
     array_methods,
+    averages,
     cumulative,
     elementwise as el,
     index_tricks,
@@ -439,9 +440,9 @@ def install() -> None:
             "dot": products.dot,
             "sum": reductions.sum,
             "prod": reductions.prod,
-            "mean": reductions.mean,
-            "var": reductions.var,
-            "std": reductions.std,
+            "mean": averages.mean,
+            "var": averages.var,
+            "std": averages.std,
             "max": reductions.max,
             "min": reductions.min,
             "all": reductions.all,

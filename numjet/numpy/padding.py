@@ -13,13 +13,14 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest
 from numjet.numpy import lax_names as lax
+from numjet.numpy.averages import mean
 from numjet.numpy.elementwise import round as round_
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import stack, unstack
 from numjet.numpy.promote import broadcast, canonical_axis, cast, one_array
 from numjet.numpy.quantiles import median
 from numjet.numpy.ranges import linspace
-from numjet.numpy.reductions import max as max_, mean, min as min_
+from numjet.numpy.reductions import max as max_, min as min_
 from numjet.numpy.shape import flip, moveaxis, reshape, squeeze
 
 _STATISTICS: dict[str, Callable] = {

@@ -1,4 +1,9 @@
-"""Reductions: sums, products, means, extrema, variances, and positions of extrema."""
+"""Reductions: sums, products, extrema, `all` and `any`, counts, and positions of extrema.
+
+`_reduction` makes them of the primitives, with what was learned for avals that came before. For the
+public names, the Array's methods and `numpy.averages`. What would break it: a common call (of an
+array and an axis alone) whose result follows from more than its key in the memos.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.jit_arguments import hashable
-from numjet.api.compiled.shown import FLAG, Shown, apart, as_call, kept, wanted
+from numjet.api.compiled.shown import FLAG, apart, kept, wanted
 from numjet.base.config import enable_x64
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import executor, may_wait, remember
 from numjet.core.memo import Memo
@@ -23,15 +28,14 @@ from numjet.native.known import KnownCalls
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.complex_order import complex_extremum
-from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
+from numjet.numpy.elementwise import add, maximum, minimum, multiply, subtract
 from numjet.numpy.fast import eager
-from numjet.numpy.logic import as_bool, greater, not_equal, where
+from numjet.numpy.logic import as_bool, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
     canonical_axis,
     canonical_dtype,
     cast,
-    inexact_dtype,
     int_dtype,
     join_shapes,
     mask_of,
@@ -42,7 +46,7 @@ from numjet.numpy.promote import (
     strong,
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
-from numjet.ops.collective import axis_size, pmax, pmin, psum
+from numjet.ops.collective import pmax, pmin, psum
 from numjet.ops.reduce import extreme_of, sum_over
 from numjet.transforms.again import again
 
@@ -153,7 +157,7 @@ def _reduction(
     ) -> Any:
         plain = (
             type(a) is ArrayImpl and dtype is None and not keepdims and initial is None
-            and mask is None and promote and type(axis) in _AXIS_TYPES
+            and mask is None and promote and type(axis) in AXIS_TYPES
         )  # fmt: skip
         if plain:
             run = recall((a.aval, axis)) or recall((a.aval, axis, enable_x64.value))
@@ -163,12 +167,12 @@ def _reduction(
 
     def rest(plain: bool, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
              promote: bool) -> Any:  # fmt: skip # apart: each call makes cells for its lambdas
-        if isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
+        if isinstance(a, Tracer) and type(axis) in AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
         elif (
-            (keepdims is True and _written(a) or keepdims is False and may_wait(a))
-            and type(axis) in _AXIS_TYPES
+            (keepdims is True and is_written(a) or keepdims is False and may_wait(a))
+            and type(axis) in AXIS_TYPES
             and promote
         ):
             lowest = type(initial) is float and initial == -math.inf
@@ -194,7 +198,12 @@ def _reduction(
     return calls
 
 
-_AXIS_TYPES = (type(None), int)
+AXIS_TYPES = (type(None), int)  # of the common calls, which are learned
+
+
+def is_written(a: Any) -> bool:
+    """Whether an operation on `a` is written down, by a transformation or to run later."""
+    return isinstance(a, Tracer) or may_wait(a)
 
 
 def accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
@@ -479,261 +488,6 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> An
     """
     refuse("ptp", out=out)
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
-
-
-# ------------------------------------------------------------------ means and variances
-def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
-    """How many elements are reduced: a Python number, or an array with a mask."""
-    if mask is None:
-        return scalar(math.prod([x.aval.shape[i] for i in axes]), dtype)
-    mask = as_bool(one_array("mean", mask))
-    mask = broadcast(mask, x.aval.shape)
-    mask = cast(mask, dtypes.int32) if FLAG.uses and wanted() else mask
-    return sum(cast(mask, dtype), axes, keepdims=keepdims)
-
-
-# Means of whole arrays of floats: how they are added up, and by what the sum is divided.
-_means: dict[tuple, tuple] = Memo("means")
-_sum_p = REGISTRY["reduce_sum"]
-when_ready(_means.clear)
-
-
-def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Any:
-    """The arithmetic mean over `axis`.
-
-    a: numbers of any shape; integers and booleans count as floats, 16-bit floats are added up in 32
-    bits. axis: an integer, a tuple of them, or None for all. dtype: that of the computation and the
-    result. keepdims: reduced axes stay with size 1. where: booleans that broadcast against a, which
-    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError. IndexError
-    for an axis out of range.
-
-    >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
-    Array([2. , 3.5], dtype=float32)
-    """
-    return _mean_calls.run(a, axis, dtype, out, keepdims, where)
-
-
-def _any_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any) -> Any:
-    plain = dtype is None and out is None and not keepdims and where is None
-    plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
-    if plain and current_trace().at_once:
-        found = _means.get((a.aval, axis))
-        if found is not None:
-            total, count = found
-            return lax.div(total(a), count)
-    if keepdims in (True, False) and _written(a) and type(axis) in _AXIS_TYPES:
-        if dtype is None and out is None and where is None:
-            return again(
-                ("mean", axis, keepdims), a,
-                lambda x: _complete_mean(x, axis, None, None, keepdims, None),
-                lambda plan: _mean_calls.learn((a, axis, None, None, keepdims, None), plan),
-            )  # fmt: skip
-    return _complete_mean(a, axis, dtype, out, keepdims, where)
-
-
-_mean_calls = KnownCalls(_any_mean, "mean")
-
-
-def _written(a: Any) -> bool:
-    """Whether an operation on `a` is written down, by a transformation or to run later."""
-    return isinstance(a, Tracer) or may_wait(a)
-
-
-def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any) -> Any:
-    plain = dtype is None and out is None and not keepdims and where is None
-    plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
-    refuse("mean", out=out)
-    x, keepdims = one_array("mean", a), hashable(keepdims, "argument 'keepdims'", "mean")
-    result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "mean")
-    if result == dtypes.bool_:
-        raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it instead.")
-    computed = result if dtypes.is_inexact(result) else inexact_dtype(result)
-    if dtypes.is_floating(result) and result.itemsize < 4:
-        computed = dtypes.float32  # in which they are added up
-    names, axis = names_and_axes(axis)
-    axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError if where is None else ValueError)
-    if x.aval.dtype == dtypes.bool_ and FLAG.uses and wanted():
-        x = cast(x, int_dtype())
-    whole = None if dtypes.is_inexact(result) else result  # in which integers are added up
-    x = cast(x, whole or computed, x.aval.weak_type and computed == x.aval.dtype)
-    if where is not None:
-        shape = join_shapes("mean", [x.aval.shape, mask_of("mean", where).aval.shape])
-        x = broadcast(x, shape)
-    count = _counted(x, axes, names, where, keepdims, dtypes.real_of(computed))
-    total = sum(x, (*names, *axes), whole, keepdims=keepdims, where=where)
-    total = total if whole is None else cast(total, computed)
-    count = cast(count, total.aval.dtype)
-    if plain and x is a and axes and result == computed:
-        params = {"axes": axes}
-        remember(_means, (a.aval, axis), lambda: (executor(_sum_p, (a.aval,), params), count))
-    out = lax.div(total, _same_kind(count, total))
-    return cast(out, result, out.aval.weak_type) if result != computed else out
-
-
-def _counted(x: Any, axes: tuple, names: tuple, where: Any, keepdims: bool, dtype: Any) -> Any:
-    """`_count` over mapped axes, too."""
-    count = _count(x, axes, where, keepdims, dtype)
-    if names and where is not None:
-        return psum(count, names)
-    return lax.mul(count, scalar(axis_size(names), count.aval.dtype)) if names else count
-
-
-def _same_kind(count: Any, total: Any) -> Any:
-    return (
-        count if count.aval.shape in ((), total.aval.shape) else broadcast(count, total.aval.shape)
-    )
-
-
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """The variance over `axis`: the mean of the squared distances to the mean.
-
-    a: numbers of any shape; integers and booleans count as floats; that of complex numbers is real.
-    axis: an integer, a tuple of them, or None for all. dtype: an inexact one, of the computation
-    and the result. ddof, or `correction` in the array API's words: the sum is divided by the count
-    less this, NaN where nothing is left. keepdims: reduced axes stay with size 1. where: booleans
-    that broadcast against a, which elements count. mean: where it is known, with the reduced axes
-    kept. Computed in two passes, so that large means cost no digits; with an integer dtype in it,
-    with quotients cut to integers, and given as a float. ValueError for both ddof and correction;
-    `out` raises NotImplementedError. IndexError for an axis out of range.
-
-    >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
-    Array(7., dtype=float32)
-    """
-    refuse("var", out=out)
-    x = one_array("var", a)
-    if correction is not None:
-        if ddof:
-            raise ValueError("var: ddof and correction can't be provided simultaneously. Give one.")
-        ddof = correction
-    result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
-    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(result):
-        raise ValueError(f"var: a real dtype, {dtype}, of complex values; leave it out.")
-    if not dtypes.is_inexact(result):
-        parts = in_integers("var", x, axis, result, ddof, keepdims, where, mean, promote=False)
-        return _where(greater(parts[1], 0), lax.div(*parts), np.nan)
-    computed = result
-    if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
-        computed = dtypes.real_of(result)
-    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(computed):
-        computed = dtypes.complex_of(computed)
-    if dtypes.is_floating(computed) and computed.itemsize < 4:
-        computed = dtypes.float32
-    names, axis = names_and_axes(axis)
-    axes = reduced_axes(axis, x.aval.ndim, "var", IndexError if where is None else ValueError)
-    where = None if where is None else mask_of("var", where)
-    plain = not names and mean is None and where is None and not dtypes.is_complex(computed)
-    if plain and FLAG.uses and wanted():
-        static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
-        return as_call("_var", x, ddof, **static)
-    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
-    center = (
-        _mean(x, (*names, *axes), keepdims=True, where=where)
-        if mean is None
-        else cast(one_array("var", mean), computed)
-    )
-    centered = subtract(x, center)
-    if dtypes.is_complex(computed):
-        squares = add(square(lax.real(centered)), square(lax.imag(centered)))
-    else:
-        squares = square(centered)
-    total = sum(squares, (*names, *axes), keepdims=keepdims, where=where)
-    count = subtract(_counted(x, axes, names, where, keepdims, total.aval.dtype), ddof)
-    out = divide(total, cast(count, total.aval.dtype))
-    out = (
-        _where(greater(count, 0), out, scalar(np.nan, out.aval.dtype))
-        if where is not None
-        or (
-            not names
-            and math.prod([x.aval.shape[i] for i in axes])
-            <= (ddof if not isinstance(ddof, Array) else 0)
-        )
-        else out
-    )
-    # A variance is real; of a complex dtype that was asked for, too, but in that dtype.
-    final = result if dtype is not None else dtypes.real_of(result)
-    return cast(out, final, out.aval.weak_type) if final != out.aval.dtype else out
-
-
-_mean, _where = mean, where
-
-
-def in_integers(
-    name: str, x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
-    *, promote: bool,
-) -> tuple:  # fmt: skip
-    """The sum of squared distances from the mean, in an integer dtype, and what divides it."""
-    if dtypes.is_bool(dtype):
-        raise TypeError(f"{name}: dtype must be that of numbers, got bool.")
-    where = None if where is None else mask_of(name, where)
-    names, axis = names_and_axes(axis)
-    axes = reduced_axes(axis, x.aval.ndim, name, IndexError if where is None else ValueError)
-    x, every = strong(cast(x, dtype)), (*names, *axes)
-    center = cast(one_array(name, mean), dtype) if mean is not None else None
-    center = _mean(x, every, dtype, keepdims=True, where=where) if center is None else center
-    squares = square(subtract(x, center))
-    total = sum(squares, every, None if promote else dtype, keepdims=keepdims, where=where)
-    count = subtract(_counted(x, axes, names, where, keepdims, total.aval.dtype), ddof)
-    return total, broadcast(cast(count, total.aval.dtype), total.aval.shape)
-
-
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """The standard deviation over `axis`: the square root of `var`.
-
-    a, axis, dtype, ddof, keepdims, where, mean, correction, out: as in `var`, but ValueError for an
-    integer dtype. The derivative is NaN where all elements are equal. IndexError for an axis out of
-    range.
-
-    >>> jnp.std(jnp.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
-    Array([1., 2.], dtype=float32)
-    """
-    refuse("std", out=out)
-    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "std")):
-        one_array("std", a)
-        raise ValueError(f"std: dtype must be a floating dtype, got {dtype}.")
-    if FLAG.uses and wanted() and mean is None and where is None:
-        static = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-        return _shown_std.call((a, correction if correction is not None else ddof), static)
-    where = None if where is None else mask_of("std", where)
-    return lax.sqrt(
-        var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    )
-
-
-def _std_in_jax(a: Any, ddof: Any, *, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims))
-
-
-_shown_std = Shown(_std_in_jax, "_std")
 
 
 # ------------------------------------------------------------------ positions
