@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet import export
-from numjet.api.compiled.jit import JitCore
+from numjet.api.compiled.jit_core import JitCore
 from numjet.api.compiled.stages import Compiled, Entry, Traced
 from numjet.base import tree
 from numjet.cpu.link import link

@@ -1,5 +1,5 @@
-"""The call primitive behind `jit`: a closed jaxpr applied to operands. `api.compiled.jit` makes its
-equations."""
+"""The call primitive behind `jit`: a closed jaxpr applied to operands. `api.compiled.jit_core`
+makes its equations."""
 
 from __future__ import annotations
 

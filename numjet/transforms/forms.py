@@ -3,9 +3,9 @@
 A function is traced once, as in JAX. Both forms have the same equations but for calls that say so
 (`stage.apart`), which are made again with the variables that they were given, and for jitted
 functions, which have forms of their own. Whoever asks for the form elsewhere while something is
-traced (`config.jax_form`) says that no other follows from it. For `api.compiled.jit`. What would
-break it: a function that writes other equations under the flag `jax_equations` and does not ask, or
-an answer that is remembered and does not tell that it was asked for.
+traced (`config.jax_form`) says that no other follows from it. For `api.compiled.jit_core`. What
+would break it: a function that writes other equations under the flag `jax_equations` and does not
+ask, or an answer that is remembered and does not tell that it was asked for.
 """
 
 from __future__ import annotations

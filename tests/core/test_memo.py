@@ -171,9 +171,9 @@ print((resident() - before) // 600)
 
 
 def test_signatures_of_a_jitted_function_are_bounded(monkeypatch) -> None:
-    from numjet.api.compiled import jit
+    from numjet.api.compiled import jit_core
 
-    monkeypatch.setattr(jit, "MAX_SIGNATURES", 4)
+    monkeypatch.setattr(jit_core, "MAX_SIGNATURES", 4)
     f = nj.jit(lambda x: x + 1)
     for n in range(1, 12):
         assert f(jnp.ones(n)).shape == (n,)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numjet.api.compiled import refs
-from numjet.api.compiled.jit import JitCore, JitFunction
+from numjet.api.compiled.jit import JitFunction
 from numjet.api.compiled.jit_arguments import ReturnedSpecError, as_tuple, resolve
+from numjet.api.compiled.jit_core import JitCore
 from numjet.api.flat import check_callable, wraps
 from numjet.base import config, tracebacks, tree
 from numjet.core import hi

@@ -1,8 +1,8 @@
 """Why a jitted function is traced anew, in words, for the flag `explain_cache_misses`.
 
-For `api.compiled.jit`, when the flag is set and a function is traced. What would break it: keys of
-signatures that do not begin with the structure of the arguments, their avals, the static values,
-the values of the flags, the named axes and the meshes.
+For `api.compiled.jit_core`, when the flag is set and a function is traced. What would break it:
+keys of signatures that do not begin with the structure of the arguments, their avals, the static
+values, the values of the flags, the named axes and the meshes.
 """
 
 from __future__ import annotations

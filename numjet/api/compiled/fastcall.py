@@ -1,11 +1,11 @@
 """Calls of a compiled signature as straight Python code, generated for that signature.
 
-`api.compiled.jit` makes one such function for a signature that is called again and puts it where
-the jitted function's `__call__` is looked up. It takes a call exactly when everything that chose
-the signature is as it was: flags (`config.state`), no trace and no named axis in scope, structure,
-avals, static values. In every other case it hands the call on, at last to the complete way
-(`JitCore.call`), which alone raises errors. What would break it: something new that the choice of a
-program depends on and that is neither in the arguments nor announced by `config.changed`.
+`api.compiled.jit_core` makes one such function for a signature that is called again and puts it
+where the jitted function's `__call__` is looked up. It takes a call exactly when everything that
+chose the signature is as it was: flags (`config.state`), no trace and no named axis in scope,
+structure, avals, static values. In every other case it hands the call on, at last to the complete
+way (`JitCore.call`), which alone raises errors. What would break it: something new that the choice
+of a program depends on and that is neither in the arguments nor announced by `config.changed`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calls of a compiled signature on a device of another backend, as straight Python code.
 
-As `api.compiled.fastcall`, for programs that `Remote.loaded` gives; `api.compiled.jit` calls `run`.
-Where all leaves are arrays that lie on the program's devices, their handles go into a prepared
-frame and the results come out of it. Other calls are handed on. Calls on one device are native
-code's, where there is such (`native.calls`). What would break it: a program that reads its
+As `api.compiled.fastcall`, for programs that `Remote.loaded` gives; `api.compiled.jit_core` calls
+`run`. Where all leaves are arrays that lie on the program's devices, their handles go into a
+prepared frame and the results come out of it. Other calls are handed on. Calls on one device are
+native code's, where there is such (`native.calls`). What would break it: a program that reads its
 arguments after it was started.
 """
 

@@ -1,9 +1,9 @@
 """Which arguments of a jitted function are values of Python or give their memory away, and what
 the others are in the key of a signature.
 
-For `api.compiled.jit`. Numbers and names of arguments say the same as far as the function's
-signature tells (`resolve`). What would break it: a structure of positional leaves that is not the
-one which `tree_flatten` gives for `((*leaves,), {})`, since both stand in keys.
+For `api.compiled.jit` and its core. Numbers and names of arguments say the same as far as the
+function's signature tells (`resolve`). What would break it: a structure of positional leaves that
+is not the one which `tree_flatten` gives for `((*leaves,), {})`, since both stand in keys.
 """
 
 from __future__ import annotations

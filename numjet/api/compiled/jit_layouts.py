@@ -1,8 +1,8 @@
 """`jit(in_shardings, out_shardings)`: layouts of the arguments and results of a jitted function.
 
-For `api.compiled.jit`, which asks for it where a function was given such. A sharding may stand for
-a whole subtree of the arguments (a pytree prefix); None leaves a leaf as it is. What would break
-it: static arguments among those that in_shardings counts (they are left out).
+For `api.compiled.jit_core`, which asks for it where a function was given such. A sharding may stand
+for a whole subtree of the arguments (a pytree prefix); None leaves a leaf as it is. What would
+break it: static arguments among those that in_shardings counts (they are left out).
 """
 from __future__ import annotations
 

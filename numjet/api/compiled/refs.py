@@ -1,9 +1,9 @@
 """Calls of jitted functions with mutable references, or values that are no arrays: among the
 arguments, or closed over.
 
-`api.compiled.jit` hands such calls over. A function of references becomes one of their values that
-gives the new ones too (`core.refs`, `core.hi`); it is traced and compiled like every other. What
-would break it: a reference that stands in two places, which is refused.
+`api.compiled.jit_core` hands such calls over. A function of references becomes one of their values
+that gives the new ones too (`core.refs`, `core.hi`); it is traced and compiled like every other.
+What would break it: a reference that stands in two places, which is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What is kept of a signature of a jitted function, and the stages of compiling it ahead of time:
 `Traced`, `Lowered`, `Compiled`.
 
-`api.compiled.jit` makes an `Entry` for each signature and a `Traced` of it; the others follow from
-that. Public as `numjet.stages`. What would break it: a `fun` without the methods of `JitCore` that
-flatten arguments, name them and run a program.
+`api.compiled.jit_core` makes an `Entry` for each signature and a `Traced` of it; the others follow
+from that. Public as `numjet.stages`. What would break it: a `fun` without the methods of `JitCore`
+that flatten arguments, name them and run a program.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api.compiled.jit import JitFunction, jit
-from numjet.api.compiled.prebuilt import prebuilt
 from numjet.api.compiled.shown import CALLS, FLAG, Shown
+from numjet.api.eager.prebuilt import prebuilt
 from numjet.api.execution.not_finite import among, unexplained
 from numjet.base import config, errors, tree
 from numjet.core import hooks

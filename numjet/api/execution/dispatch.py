@@ -1,7 +1,7 @@
 """Running jaxprs on concrete arrays: compile once, call, wrap results.
 
-Installs the evaluator that the core's eager mode uses for calls and loops. `api.compiled.jit` calls
-`compiled` and `execute`.
+Installs the evaluator that the core's eager mode uses for calls and loops. `api.compiled.jit_core`
+calls `compiled` and `execute`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ device (`may_be_quick` says which do not).
 
 from __future__ import annotations
 
-from numjet.api.compiled.jit import JitFunction, may_be_quick
+from numjet.api.compiled.jit import JitFunction
+from numjet.api.compiled.jit_core import may_be_quick
 from numjet.api.execution import dispatch
 from numjet.core.array import ArrayImpl, as_array
 from numjet.native import calls as fastcall_native
