@@ -4,7 +4,7 @@
 variables and of floordiv, mod, max and min, in a normal form, so that equal expressions are equal
 objects for `==` and `hash`. Arithmetic without a variable left gives an int. Comparisons that do
 not hold or fail for all values raise InconclusiveDimensionOperation; `==` is then False. Variables
-are from 1 to `MOST`, and obey the constraints of their `SymbolicScope`.
+are from 1 to `dim_terms.MOST`, and obey the constraints of their `SymbolicScope`.
 
 What would break it: a DimExpr among ints where code asks `operator.index`; `index_of` is for these.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,56 +20,23 @@ import numpy as np
 
 from numjet.base.errors import InconclusiveDimensionOperation, TracerIntegerConversionError
 from numjet.core import hooks
+from numjet.core.dim_terms import (
+    DEEPEST,
+    Monomial,
+    Operation,
+    Terms,
+    lower_bound,
+    monomial_product,
+    monomial_quotient,
+    negative,
+    order,
+    plus,
+    terms_of,
+)
+from numjet.core.dim_text import parsed_side
 
-# A factor is a variable's name or an operation; a monomial a sorted tuple of (factor, power); an
-# expression a dict of the coefficients of monomials, of which () is the constant.
-Monomial = tuple
-Terms = dict[Monomial, int]
-_INF = math.inf
-# Of a variable: what indices of 32 bits count. Calls are held to it.
-MOST = 2**31 - 1
 # Of a division: its terms are told by length, so that what is left need not become less.
 _STEPS = 1000
-
-
-class Operation:
-    """floordiv, mod, max or min of two sizes, one of which is an expression."""
-
-    __slots__ = ("name", "operands", "_hash", "_key")
-
-    def __init__(self, name: str, operands: tuple) -> None:
-        self.name, self.operands = name, operands
-        self._key: tuple | None = None
-        self._hash = hash((name, operands))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is Operation
-            and self.name == other.name
-            and self.operands == other.operands
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def key(self) -> tuple:
-        """By which it is told among factors: how long it is, its name, its operands."""
-        if self._key is None:
-            told = [_expression_key(x) for x in self.operands]
-            self._key = 1 + sum([length for length, _ in told]), self.name, *told
-        return self._key
-
-    def __str__(self) -> str:
-        told = [f"- {-x}" if type(x) is int and x < 0 else str(x) for x in self.operands]
-        return f"{self.name}({', '.join(told)})"
-
-    def __reduce__(self) -> tuple:
-        return Operation, (self.name, self.operands)
-
-
-# How many constraints one decision puts together, one after the other, and of how many expressions
-# on its way it finds bounds.
-DEEPEST, MOST_MET = 8, 500
 
 
 class SymbolicScope:
@@ -106,7 +72,7 @@ class SymbolicScope:
         sides = str(text).split(sign)
         if len(sides) != 2:
             raise ValueError(f"Constraint parsing error: {text!r} has more than one {sign!r}.")
-        left, right = [_parsed_side(side, self) for side in sides]
+        left, right = [parsed_side(side, self) for side in sides]
         self.checks.append((str(text), sign, left, right))
         if sign == "==":
             self._equate(str(text), left, right)
@@ -114,7 +80,7 @@ class SymbolicScope:
         low, high = (right, left) if sign == ">=" else (left, right)
         slack = high - low
         if is_symbolic(slack):
-            if self.at_least(_negative(slack.terms), 1):
+            if self.at_least(negative(slack.terms), 1):
                 raise ValueError(f"Unsatisfiable constraint: {text}, after those before it.")
             self.bounds.append(slack.terms)
         elif slack < 0:
@@ -134,7 +100,7 @@ class SymbolicScope:
                 return
         ((monomial, k),) = left.terms.items()
         held = right.terms if is_symbolic(right) else {}
-        if not monomial or k < 1 or any([_quotient(m, monomial) is not None for m in held]):
+        if not monomial or k < 1 or any([monomial_quotient(m, monomial) is not None for m in held]):
             raise ValueError(
                 f"Invalid equality constraint: {text}. One of its sides must be a positive "
                 "multiple of a product that the other side, which replaces it, does not hold."
@@ -151,13 +117,17 @@ class SymbolicScope:
         """The size of this name, or what a constraint says that it is."""
         return _made({((name, 1),): 1}, self)
 
+    def operation(self, name: str, x: Any, y: Any) -> Any:
+        """floordiv, mod, max or min of two sizes."""
+        return operate(name, x, y)
+
     def at_least(self, terms: Terms, goal: int) -> bool:
         """Whether an expression is known to be at least `goal`."""
         key = (frozenset(terms.items()), goal)
         found = self._decided.get(key)
         if found is None:
             depth = min(max(3, len(self.bounds)), DEEPEST)
-            found = self._decided[key] = _least(terms, self, depth, {}) >= goal
+            found = self._decided[key] = lower_bound(terms, self, depth, {}) >= goal
         return found
 
     def __str__(self) -> str:
@@ -172,152 +142,13 @@ class SymbolicScope:
         return SymbolicScope, (self.texts,)
 
 
-# ------------------------------------------------------------------ what is known of expressions
-def _factor_bounds(factor: Any, scope: SymbolicScope) -> tuple[float, float]:
-    if type(factor) is str:
-        return 1, MOST
-    first, second = [_bounds(x, scope) for x in factor.operands]
-    if factor.name == "max":
-        return max(first[0], second[0]), max(first[1], second[1])
-    if factor.name == "min":
-        return min(first[0], second[0]), min(first[1], second[1])
-    if second[1] < 0:
-        first, second = (-first[1], -first[0]), (-second[1], -second[0])
-        if factor.name == "mod":
-            return -(second[1] - 1), 0
-    if second[0] <= 0:
-        return -_INF, _INF
-    if factor.name == "mod":
-        return 0, second[1] - 1
-    ends = [[_floor(x, by) for by in second] for x in first]
-    return min(ends[0]), max(ends[1])
-
-
-def _floor(x: float, by: float) -> float:
-    if math.isinf(by):
-        return -1 if x < 0 else 0
-    return x if math.isinf(x) else x // by
-
-
-def _times(x: float, y: float) -> float:
-    return 0 if x == 0 or y == 0 else x * y
-
-
-def _product(x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
-    corners = [_times(a, b) for a in x for b in y]
-    return min(corners), max(corners)
-
-
-def _bounds(x: Any, scope: SymbolicScope) -> tuple[float, float]:
-    if not is_symbolic(x):
-        return x, x
-    return _interval(x.terms, scope)
-
-
-def _interval(terms: Terms, scope: SymbolicScope) -> tuple[float, float]:
-    low = high = 0.0
-    for monomial, k in terms.items():
-        at: tuple[float, float] = (1, 1)
-        for factor, power in monomial:
-            one = _factor_bounds(factor, scope)
-            for _ in range(power):
-                at = _product(at, one)
-        a, b = sorted((_times(at[0], k), _times(at[1], k)))
-        low, high = low + a, high + b
-    return low, high
-
-
-def _least(terms: Terms, scope: SymbolicScope, depth: int, met: dict) -> float:
-    """A lower bound of an expression: of intervals, and of it less what is at least 0, so many
-    times one after the other. met: bounds of expressions that were looked at so deeply or deeper,
-    of which there are few."""
-    key = frozenset(terms.items())
-    deep, found = met.get(key, (-1, -_INF))
-    if deep < depth and len(met) < MOST_MET:
-        met[key] = depth, _interval(terms, scope)[0]
-        found = _least_anew(terms, scope, depth, met)
-        met[key] = depth, found
-    return found
-
-
-def _least_anew(terms: Terms, scope: SymbolicScope, depth: int, met: dict) -> float:
-    for monomial, k in terms.items():
-        if len(monomial) == 1 and type(monomial[0][0]) is Operation and monomial[0][1] == 1:
-            operation = monomial[0][0]
-            if operation.name == ("max" if k < 0 else "min"):
-                rest = {m: c for m, c in terms.items() if m != monomial}
-                return min([
-                    _least(_sum(rest, _terms(x), k), scope, depth, met)
-                    for x in operation.operands
-                ])  # fmt: skip
-    found = _interval(terms, scope)[0]
-    if not depth or not any(terms):
-        return found
-    for known in [*scope.bounds, *_implied(terms, scope)]:
-        for monomial, k in known.items():
-            c = terms.get(monomial, 0)
-            if monomial and c * k > 0:
-                # k * terms - c * known lacks the monomial; known >= 0 and k may be made positive
-                both = math.gcd(c, k)
-                up, down = abs(k) // both, abs(c) // both
-                rest = _sum({m: v * up for m, v in terms.items()}, known, -down)
-                low = _least(rest, scope, depth - 1, met)
-                if low > -_INF:
-                    found = max(found, math.ceil(low / up))
-    return found
-
-
-def _implied(terms: Terms, scope: SymbolicScope) -> list[Terms]:
-    """What is at least 0 by the meaning of the operations in an expression."""
-    found: list[Terms] = []
-    for monomial in terms:
-        for factor, _ in monomial:
-            if type(factor) is not Operation:
-                continue
-            of, by = factor.operands
-            itself = {((factor, 1),): 1}
-            if factor.name == "floordiv" and type(by) is int and by > 0:
-                found.append(_sum(_terms(of), itself, -by))
-                found.append(_sum(_sum({(): by - 1}, itself, by), _terms(of), -1))
-            elif factor.name == "floordiv" and is_symbolic(by):
-                if scope.at_least(_sum(_terms(by), {(): 1}, -1), 0) and (
-                    scope.at_least(_terms(of), 0)
-                ):
-                    found.append(itself)
-            elif factor.name == "mod" and is_symbolic(by) and by >= 1:
-                found.append(_sum(_sum(_terms(by), itself, -1), {(): 1}, -1))
-            elif factor.name in ("max", "min"):
-                sign = 1 if factor.name == "max" else -1
-                for x in factor.operands:
-                    found.append({
-                        m: sign * c for m, c in _sum(itself, _terms(x), -1).items()
-                    })  # fmt: skip
-    return found
-
-
 # ------------------------------------------------------------------ arithmetic
-def _terms(x: Any) -> Terms:
-    return x.terms if is_symbolic(x) else {(): x} if x else {}
-
-
-def _sum(x: Terms, y: Terms, k: int = 1) -> Terms:
-    """x + k * y."""
-    out = dict(x)
-    for monomial, c in y.items():
-        new = out.get(monomial, 0) + k * c
-        if new:
-            out[monomial] = new
-        else:
-            out.pop(monomial, None)
-    return out
-
-
 def _made(terms: Terms, scope: SymbolicScope) -> Any:
     """The expression of these terms, or the int that they are."""
     if scope.rules:
         for monomial, c in terms.items():
             for product, (k, value) in scope.rules.items():
-                left = _quotient(monomial, product) if c % k == 0 else None
+                left = monomial_quotient(monomial, product) if c % k == 0 else None
                 if left is not None:
                     rest = {m: v for m, v in terms.items() if m != monomial}
                     return _made(rest, scope) + _made({left: c // k}, scope) * value
@@ -326,49 +157,6 @@ def _made(terms: Terms, scope: SymbolicScope) -> Any:
     if len(terms) == 1 and () in terms:
         return terms[()]
     return DimExpr(terms, scope)
-
-
-def _quotient(x: Monomial, by: Monomial) -> Monomial | None:
-    """The product that gives `x` with `by`; None where `by` is no part of `x`."""
-    powers = dict(x)
-    for factor, power in by:
-        if powers.get(factor, 0) < power:
-            return None
-        powers[factor] -= power
-    return tuple([(f, powers[f]) for f, _ in x if powers[f]])
-
-
-def _factor_key(factor: Any) -> tuple:
-    """By which the factors of a product are told, least first: variables before operations."""
-    return (1, factor) if type(factor) is str else factor.key()
-
-
-def _key(monomial: Monomial) -> tuple:
-    """By which the monomials of a sum are told, greatest first."""
-    if not monomial:
-        return _CONSTANT
-    pairs = [(_factor_key(f), p) for f, p in reversed(monomial)]
-    return sum([key[0] * p + 1 for key, p in pairs]), pairs
-
-
-_CONSTANT: tuple = (0, [])
-
-
-def _expression_key(x: Any) -> tuple:
-    """How long an operand is, and its terms as they are told."""
-    if not is_symbolic(x):
-        return 1, [(_CONSTANT, x)]
-    told = sorted([(_key(m), k) for m, k in x.terms.items()], reverse=True)
-    return sum([key[0] * abs(k) + 1 for key, k in told]), told
-
-
-def _joined(x: Monomial, y: Monomial) -> Monomial:
-    if not x or not y:
-        return x or y
-    powers = dict(x)
-    for factor, power in y:
-        powers[factor] = powers.get(factor, 0) + power
-    return tuple(sorted(powers.items(), key=lambda item: _factor_key(item[0])))
 
 
 def _number(x: Any) -> Any:
@@ -386,25 +174,25 @@ def _divided(x: Any, y: Any, scope: SymbolicScope) -> tuple[Any, Any]:
     """x // y and x % y."""
     if not is_symbolic(y) and y == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
-    rest = dict(_terms(x))
+    rest = dict(terms_of(x))
     quotient: Terms = {}
-    divisor = _terms(y)
-    lead = max(divisor, key=_key) if len(divisor) > 1 else next(iter(divisor))
+    divisor = terms_of(y)
+    lead = max(divisor, key=order) if len(divisor) > 1 else next(iter(divisor))
     by = divisor[lead]
     for _ in range(_STEPS):
         steps = [(m, left) for m, c in rest.items() if c % by == 0
-                 if (left := _quotient(m, lead)) is not None]  # fmt: skip
+                 if (left := monomial_quotient(m, lead)) is not None]  # fmt: skip
         if not steps:
             break
-        monomial, left = max(steps, key=lambda step: _key(step[0])) if len(steps) > 1 else steps[0]
+        monomial, left = max(steps, key=lambda step: order(step[0])) if len(steps) > 1 else steps[0]
         k = rest[monomial] // by
-        quotient = _sum(quotient, {left: k})
-        rest = _sum(rest, {_joined(left, m): c * k for m, c in divisor.items()}, -1)
+        quotient = plus(quotient, {left: k})
+        rest = plus(rest, {monomial_product(left, m): c * k for m, c in divisor.items()}, -1)
     if not any(rest):
         left_over = rest.get((), 0)
         if not is_symbolic(y):
             more, left_over = divmod(left_over, y)
-            return _made(_sum(quotient, {(): more} if more else {}), scope), left_over
+            return _made(plus(quotient, {(): more} if more else {}), scope), left_over
         if left_over == 0:
             return _made(quotient, scope), 0
     if is_symbolic(x) and is_symbolic(y) and x == y:
@@ -451,14 +239,10 @@ def _arithmetic(name: str, rule: Callable, swapped: bool = False) -> Callable:
     return compute
 
 
-def _negative(terms: Terms) -> Terms:
-    return {m: -c for m, c in terms.items()}
-
-
 def _mul(x: Any, y: Any, scope: SymbolicScope) -> Any:
     out: Terms = {}
-    for m, c in _terms(x).items():
-        out = _sum(out, {_joined(m, n): d for n, d in _terms(y).items()}, c)
+    for m, c in terms_of(x).items():
+        out = plus(out, {monomial_product(m, n): d for n, d in terms_of(y).items()}, c)
     return _made(out, scope)
 
 
@@ -495,10 +279,12 @@ class DimExpr:
         return self
 
     __add__ = __radd__ = _arithmetic(
-        "add", lambda x, y, s: _made(_sum(_terms(x), _terms(y)), s)
+        "add", lambda x, y, s: _made(plus(terms_of(x), terms_of(y)), s)
     )
-    __sub__ = _arithmetic("sub", lambda x, y, s: _made(_sum(_terms(x), _terms(y), -1), s))
-    __rsub__ = _arithmetic("sub", lambda x, y, s: _made(_sum(_terms(x), _terms(y), -1), s), True)
+    __sub__ = _arithmetic("sub", lambda x, y, s: _made(plus(terms_of(x), terms_of(y), -1), s))
+    __rsub__ = _arithmetic(
+        "sub", lambda x, y, s: _made(plus(terms_of(x), terms_of(y), -1), s), True
+    )
     __mul__ = __rmul__ = _arithmetic("mul", _mul)
     __floordiv__ = _arithmetic("floordiv", lambda x, y, s: _divided(x, y, s)[0])
     __rfloordiv__ = _arithmetic("floordiv", lambda x, y, s: _divided(x, y, s)[0], True)
@@ -527,7 +313,7 @@ class DimExpr:
         return other // self, other % self
 
     def __neg__(self) -> Any:
-        return _made(_negative(self.terms), self.scope)
+        return _made(negative(self.terms), self.scope)
 
     def __pos__(self) -> DimExpr:
         return self
@@ -565,7 +351,7 @@ class DimExpr:
 
     def __repr__(self) -> str:
         parts: list[str] = []
-        for monomial in sorted(self.terms, key=_key, reverse=True):
+        for monomial in sorted(self.terms, key=order, reverse=True):
             k = self.terms[monomial]
             names = [f"{f}^{p}" if p > 1 else str(f) for f, p in monomial]
             if abs(k) != 1 or not names:
@@ -595,7 +381,7 @@ def _decide(e: DimExpr, scope: SymbolicScope, goal: int) -> bool | None:
     """Whether e >= goal, None where that depends on the variables."""
     if scope.at_least(e.terms, goal):
         return True
-    return False if scope.at_least(_negative(e.terms), 1 - goal) else None
+    return False if scope.at_least(negative(e.terms), 1 - goal) else None
 
 
 def _not(x: bool | None) -> bool | None:
@@ -656,9 +442,9 @@ def _extreme(name: str, xs: tuple) -> Any:
     for x in xs[1:]:
         if type(out) is DimExpr or type(x) is DimExpr:
             scope = (out if is_symbolic(out) else x).scope
-            gap = _terms(out - x if name == "max" else x - out)
+            gap = terms_of(out - x if name == "max" else x - out)
             if not scope.at_least(gap, 0):
-                known = scope.at_least(_negative(gap), 0)
+                known = scope.at_least(negative(gap), 0)
                 out = x if known else _made({((Operation(name, (out, x)), 1),): 1}, scope)
         else:
             out = max(out, x) if name == "max" else min(out, x)
@@ -700,98 +486,3 @@ def substituted(x: Any, values: Mapping[str, Any]) -> Any:
             part = part * value**power
         total = total + part
     return total
-
-
-# ------------------------------------------------------------------ text
-_TOKEN = r"\s*([^\W\d]\w*|\d+|\.\.\.|[-+*^(),]|\S)"
-OPERATIONS = ("floordiv", "mod", "max", "min")
-
-
-class Reader:
-    """A specification of sizes, read from left to right. `what` it is, in messages."""
-
-    def __init__(self, text: str, scope: SymbolicScope) -> None:
-        self.text, self.scope = text, scope
-        self.tokens = [(m.group(1), m.end()) for m in re.finditer(_TOKEN, text)]
-        self.at = 0
-
-    @property
-    def next(self) -> str:
-        """The token that comes; "" at the end."""
-        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
-
-    @property
-    def after(self) -> str:
-        """The token behind that; "" at the end."""
-        return self.tokens[self.at + 1][0] if self.at + 1 < len(self.tokens) else ""
-
-    def take(self, *wanted: str) -> str:
-        """The token that comes, which must be one of the wanted ones where there are any."""
-        found = self.next
-        if wanted and found not in wanted:
-            raise ValueError(self.wrong(f"expecting one of {wanted} but found {found!r}"))
-        self.at += 1
-        return found
-
-    def wrong(self, why: str) -> str:
-        """The text of an error at this place."""
-        end = self.tokens[self.at - 1][1] if self.at else 0
-        return f"{why}. Parsed {self.text[:end]!r}, remaining {self.text[end:].lstrip()!r}."
-
-    def size(self) -> Any:
-        """An expression: sums of products of numbers, names, operations and their powers."""
-        negative = self.next == "-"
-        if negative:
-            self.take()
-        total = self._term()
-        total = -total if negative else total
-        while self.next in ("+", "-"):
-            sign = self.take()
-            term = self._term()
-            total = total + term if sign == "+" else total - term
-        return total
-
-    def _term(self) -> Any:
-        total = self._power()
-        while self.next == "*":
-            self.take()
-            total = total * self._power()
-        return total
-
-    def _power(self) -> Any:
-        base = self._atom()
-        if self.next != "^":
-            return base
-        self.take()
-        if not self.next.isdigit():
-            raise ValueError(self.wrong(f"expecting a number but found {self.next!r}"))
-        return base ** int(self.take())
-
-    def _atom(self) -> Any:
-        token = self.next
-        if token.isdigit():
-            return int(self.take())
-        if token == "-" and self.after.isdigit():  # a number with its sign, as in `n*-1`
-            self.take()
-            return -int(self.take())
-        if not token.isidentifier() or token == "_":
-            raise ValueError(self.wrong(f"expecting a name or a number but found {token!r}"))
-        self.take()
-        if token not in OPERATIONS:
-            return self.scope.variable(token)
-        self.take("(")
-        first = self.size()
-        self.take(",")
-        second = self.size()
-        self.take(")")
-        return operate(token, first, second)
-
-
-def _parsed_side(text: str, scope: SymbolicScope) -> Any:
-    reader = Reader(text, scope)
-    try:
-        found = reader.size()
-        reader.take("")
-    except ValueError as error:
-        raise ValueError(f"Constraint parsing error: {error}") from None
-    return found

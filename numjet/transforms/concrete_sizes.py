@@ -13,7 +13,8 @@ from typing import Any
 
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import MOST, DimExpr, substituted
+from numjet.core.dim_terms import MOST
+from numjet.core.dims import DimExpr, substituted
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.structural import dim_as_value_p
 from numjet.core.trace import set_trace

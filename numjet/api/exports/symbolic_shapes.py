@@ -15,10 +15,10 @@ from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core.avals import ShapedArray
+from numjet.core.dim_terms import MOST
+from numjet.core.dim_text import Reader
 from numjet.core.dims import (
-    MOST,
     DimExpr,
-    Reader,
     SymbolicScope,
     any_symbolic,
     index_of,
