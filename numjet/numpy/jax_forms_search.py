@@ -18,7 +18,7 @@ from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.calculus import diff, interp
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import clip, constant, floor_divide, remainder
+from numjet.numpy.elementwise import clip, constant, floor_divide
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import where
 from numjet.numpy.promote import as_arrays, int_dtype, one_array, promote_dtypes, promote_inexact
@@ -28,7 +28,7 @@ from numjet.numpy.sorting import digitize, lexsort, searchsorted
 from numjet.ops.scan_functions import scan
 
 _INT, _UNSIGNED = np.dtype(np.int32), np.dtype(np.uint32)
-_floor_divide, _remainder = Shown(floor_divide, "floor_divide"), Shown(remainder, "remainder")
+_floor_divide = Shown(floor_divide, "floor_divide")
 _ptp = Shown(ptp, "_ptp")
 
 

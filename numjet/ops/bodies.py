@@ -107,8 +107,8 @@ def stage_once(
     in_tree: Any,
     in_avals: Sequence[ShapedArray],
     label: str,
-    use: RefUse | None = None,
-    flows: dict[Any, Flow] | None = None,
+    use: RefUse | None,
+    flows: dict[Any, Flow] | None,
 ) -> tuple[Jaxpr, Sequence[Any], Any]:
     """The jaxpr of `fun(*args)`, the values of its constvars, and the output's structure.
 

@@ -74,14 +74,14 @@ _OF_JAX = frozenset(("accuracy", "out_dtype", "rounding_method"))
 
 
 def elementwise_abstract(
-    name: str, accepts: str, result: Callable[[Any], Any] | None = None, operands: int = 0
+    name: str, accepts: str, result: Callable[[Any], Any] | None = None, *, operands: int
 ) -> Callable:
     """The shape and dtype rule: one dtype, one shape, scalars broadcast. `result` maps the
-    dtype. operands: how many there are (0: any number). NumPy would write into one too many."""
+    dtype. operands: how many there are. NumPy would write into one too many."""
     accept = _ACCEPTS[accepts]
 
     def abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
-        if operands and len(avals) != operands:
+        if len(avals) != operands:
             raise TypeError(f"{name} takes {operands} operand(s), got {len(avals)}.")
         if params and (unknown := _OF_JAX & params.keys()):
             raise TypeError(f"{name} got an unexpected keyword argument {min(unknown)!r}")
@@ -251,7 +251,9 @@ def elementwise(
     rules = jvp if isinstance(jvp, tuple) else (jvp,)
     primitive = Primitive(
         name,
-        abstract=elementwise_abstract(name, accepts, result, loops.__code__.co_argcount - 1),
+        abstract=elementwise_abstract(
+            name, accepts, result, operands=loops.__code__.co_argcount - 1
+        ),
         reference=reference,
         jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules, of_tangents),
         differentiable=jvp is not None,

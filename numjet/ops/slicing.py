@@ -380,7 +380,7 @@ def index_dtype(*sizes: int) -> np.dtype:
     return dtypes.int32
 
 
-def narrow_index(i: Any, dtype: np.dtype = dtypes.int32) -> Any:
+def narrow_index(i: Any, dtype: np.dtype) -> Any:
     """Positions as `dtype`; those it cannot hold stay beyond the same end of an axis."""
     held, own = dtypes.iinfo(dtype), dtypes.iinfo(i.aval.dtype)
     if own.max > held.max:

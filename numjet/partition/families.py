@@ -147,7 +147,7 @@ def _along(*names: str) -> Family:
     return family
 
 
-def _equal_axes(avals: Avals, outs: Avals, local: Any = None) -> Rule:
+def _equal_axes(avals: Avals, outs: Avals, local: Any) -> Rule:
     """One array in, one out, with as many axes: those of equal length pass, others are whole."""
     f = Factors()
     before, after = avals[0].shape, outs[0].shape

@@ -30,8 +30,6 @@ from numjet.transforms.linearize import PartialTrace, PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
 _new = object.__new__
-# How an operand comes, in the keys of patterns.
-_STAGED, _ACTIVE, _CONCRETE = range(3)
 
 
 class Pattern:

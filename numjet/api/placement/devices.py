@@ -558,7 +558,7 @@ def _computed_here(x: Any) -> Any:
     return at_default(x) if isinstance(chosen_device(), CpuDevice) else x
 
 
-def over_current(x: Any, of_values: bool = False) -> Any:
+def over_current(x: Any, of_values: bool) -> Any:
     """A new array over the mesh of `set_mesh`, whole on each device. of_values: it was made of
     values that were there, whose sharding names no axes of the array."""
     if not Sharded.placing or type(x) is not ArrayImpl or x._sharding is not None:

@@ -511,7 +511,7 @@ def _library_key(identity: str, quick: bool) -> str:
 
 
 def library_code(
-    ir_text: str, *, quick: bool = False, text: Callable[[], str] | None = None
+    ir_text: str, *, quick: bool, text: Callable[[], str] | None
 ) -> bytes:
     """What `library` loads, and (with `text`, `ir_text` being an identity) `library_of`. Any thread
     may ask for it before it is needed."""

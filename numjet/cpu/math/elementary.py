@@ -262,7 +262,7 @@ def scale(
 
 
 def scale_down(
-    b: Builder, x: Value, shifted: Value, low: Value, far: Value | None, less: int = 0
+    b: Builder, x: Value, shifted: Value, low: Value, far: Value | None, less: int
 ) -> Value:
     """x·2^(n-less), rounded once, where the target cannot scale, for x near 1 and n down to where
     that vanishes; `shifted` is from `nearest`.

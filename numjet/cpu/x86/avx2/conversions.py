@@ -37,10 +37,6 @@ def _asks(i: ir.Instruction) -> TypeGuard[ir.Cast | ir.Call]:
     return i.op in _FROM or i.op in _TO
 
 
-def _float(type: Type) -> str:
-    return "double" if type.bits == 64 else "float"
-
-
 class _Expander:
     def __init__(self, function: Function, block: int) -> None:
         self.function, self.block = function, block

@@ -100,7 +100,6 @@ class _Types(dict):
 
 
 TYPES: dict[str, Type] = _Types()
-I64 = TYPES["i64"]
 PTR = TYPES["ptr"]
 
 
