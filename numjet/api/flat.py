@@ -95,21 +95,24 @@ def array_leaves(
                 if name == "output":
                     refuse_returned(x, what)
                 path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
-                if isinstance(x, Ref):
-                    asked = RefGiven if what in ("jvp", "linearize", "vjp") else ValueError
-                    raise asked(
-                        f"{what}: {name}{path} is a mutable array reference of type {x.aval}, of "
-                        "which there is no derivative. Take it out of argnums, or use it by "
-                        "closure."
-                    ) from None
-                given = what == "vjp" and name == "argument"
-                refused = InvalidInputException if given else TypeError
-                raise refused(
-                    f"Argument {x!r} of type {type(x)} is not a valid JAX type: {what} takes no "
-                    f"such value as {name}{path}. Pass it by closure, or through "
-                    "functools.partial."
-                ) from None
+                raise _refused_leaf(what, x, name, path) from None
     return leaves, treedef
+
+
+def _refused_leaf(what: str, x: Any, name: str, path: str) -> Exception:
+    """The error for a leaf that is no array."""
+    if isinstance(x, Ref):
+        asked = RefGiven if what in ("jvp", "linearize", "vjp") else ValueError
+        return asked(
+            f"{what}: {name}{path} is a mutable array reference of type {x.aval}, of which there "
+            "is no derivative. Take it out of argnums, or use it by closure."
+        )
+    given = what == "vjp" and name == "argument"
+    refused = InvalidInputException if given else TypeError
+    return refused(
+        f"Argument {x!r} of type {type(x)} is not a valid JAX type: {what} takes no such value as "
+        f"{name}{path}. Pass it by closure, or through functools.partial."
+    )
 
 
 def checked_leaves(

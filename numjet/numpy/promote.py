@@ -427,6 +427,22 @@ def names_and_axes(axis: Any) -> tuple[tuple, Any]:
     return (), axis
 
 
+def _size(n: Any, name: str) -> Any:
+    """A part of a shape argument that is no Python integer, as one or as an expression."""
+    try:
+        return index_of(n)
+    except TypeError as error:
+        told = f"Shapes must be 1D sequences of concrete values of integer type, got {n!r}"
+        if not isinstance(n, Tracer):
+            raise TypeError(f"{told} of type {type(n).__name__} for {name}.") from error
+        if getattr(error, "final", False):  # by the function called
+            raise
+        raise TypeError(
+            f"{told}.\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+            f"subfunctions. {error}"
+        ) from None
+
+
 def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     """A shape argument (an integer or several) as a tuple of non-negative Python integers."""
     if type(shape) is int:
@@ -438,24 +454,10 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     out = []
     for n in shape:
         if type(n) is not int:
-            try:
-                n = index_of(n)
-            except TypeError as error:
-                told = "Shapes must be 1D sequences of concrete values of integer type"
-                if isinstance(n, Tracer):
-                    if getattr(error, "final", False):  # by the function called
-                        raise
-                    raise TypeError(
-                        f"{told}, got {n!r}.\nIf using `jit`, try using `static_argnums` or "
-                        f"applying `jit` to smaller subfunctions. {error}"
-                    ) from None
-                raise TypeError(
-                    f"{told}, got {n!r} of type {type(n).__name__} for {name}."
-                ) from error
+            n = _size(n, name)
         if n < 0:
             raise TypeError(
-                f"{name}: shape must have every element be nonnegative, got "
-                f"{tuple(shape)}."
+                f"{name}: shape must have every element be nonnegative, got {tuple(shape)}."
             )
         out.append(n)
     count = math.prod(out)

@@ -10,7 +10,7 @@ bytes). Keeps: results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from numjet.base.record import replace
 from numjet.cpu.host import CACHE_LINE
@@ -83,13 +83,7 @@ def prefetch(kernel: Kernel) -> Kernel:
     for around, loop in _vector_loops(kernel.body, ()):
         if cost(loop.body) > LIGHT:
             continue
-        places: dict[object, dict[tuple, Index]] = {}
-        for e in exprs(loop.body):
-            if isinstance(e, Load) and e.buffer in large and e.part is None:
-                lin = address(e)
-                if not any(type(a) is Dyn for i in e.index for a in atoms(i)):
-                    places.setdefault(e.buffer, {})[e.buffer, e.index] = lin
-        for found in places.values():
+        for found in _addresses(loop, large):
             for key, lin in found.items():
                 size = key[0].dtype.itemsize
                 far = _distance(lin, loop, around, len(found), size, page)
@@ -110,6 +104,17 @@ def prefetch(kernel: Kernel) -> Kernel:
     if not ahead and not rows:
         return kernel
     return replace(kernel, notes={**kernel.notes, "ahead": ahead, "rows": rows})
+
+
+def _addresses(loop: For, large: set[Buffer]) -> Iterable[dict[tuple, Index]]:
+    """For each of the large buffers, its loads in a loop that are at no place read from memory:
+    buffer and index -> address."""
+    found: dict[Buffer, dict[tuple, Index]] = {}
+    for e in exprs(loop.body):
+        if isinstance(e, Load) and e.buffer in large and e.part is None:
+            if not any(type(a) is Dyn for i in e.index for a in atoms(i)):
+                found.setdefault(e.buffer, {})[e.buffer, e.index] = address(e)
+    return found.values()
 
 
 def _blocks_of_rows(kernel: Kernel, large: set[Buffer]) -> dict[tuple, int]:

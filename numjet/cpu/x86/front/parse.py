@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numjet.cpu.x86.front.instructions import (
@@ -381,22 +381,29 @@ def _body(function: Function, lines: list[str]) -> None:
     function.lines = len(lines)
 
 
+def _lines_of_body(lines: Iterator[str]) -> list[str]:
+    """The instructions and labels up to a function's end, a switch with its table on one line."""
+    body = []
+    for line in lines:
+        inner = line.strip()
+        if inner == "}":
+            break
+        if not inner:
+            continue
+        if inner[-1] == "[" and inner.startswith("switch"):
+            while inner[-1] != "]":
+                inner += " " + next(lines).strip()
+        body.append(inner)
+    return body
+
+
 def parse(text: str) -> Module:
     """The module that `text` spells; raises Unsupported at what only LLVM reads."""
     module = Module()
     lines = iter(text.split("\n"))
     for line in lines:
         if line.startswith("define "):
-            body = []
-            for line_ in lines:
-                inner = line_.strip()
-                if inner == "}":
-                    break
-                if inner:
-                    if inner[-1] == "[" and inner.startswith("switch"):
-                        while inner[-1] != "]":
-                            inner += " " + next(lines).strip()
-                    body.append(inner)
+            body = _lines_of_body(lines)
             function = _function(line)
             # Every place where a name stands: its definition, its uses, labels too.
             function.counts = Counter(_NAME.findall("\n".join(body)))
