@@ -28,6 +28,9 @@ def _told() -> Any:
 # In the cache of a jaxpr that `jit` calls: how many of its first arguments are values that the
 # function closed over, which JAX writes as constants of that jaxpr (`core.jaxpr_held`).
 HELD = "held"
+# Of a branch and of a checkpointed function how many of its first arguments it closed over; and of
+# a jitted function that it is a part of one, whose constants are arguments.
+CONSTS, PART = "closed over", "part"
 # Where a jaxpr's cache says that it would be another one, or might be, in the other form, JAX's or
 # ours (`config.jax_form`); and of a jitted function its form and whether that is so.
 ASKED, FORM = "asked", "form"

@@ -19,7 +19,7 @@ from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing, place_of
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_closed
+from numjet.core.jaxpr import CONSTS, ClosedJaxpr, Jaxpr, Var, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.memories import MemorySpace
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
@@ -124,6 +124,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         found = [batch_jaxpr(b, axis, mapped)[1] for b in branches]
         out_mapped = [any(flags) for flags in zip(*found, strict=True)]
         batched = tuple([batch_jaxpr(b, axis, mapped, out_mapped)[0] for b in branches])
+        batched[0].cache[CONSTS] = branches[0].cache.get(CONSTS, 0)
         values = mapped_to_front(operands, dims[1:])
         return cond_p.bind(index, *values, branches=batched), [0 if m else None for m in out_mapped]
     # Examples choose differently: run every branch on all of them and select.
@@ -501,6 +502,7 @@ def choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple)
         invars = [*const_vars, *jaxpr.invars]
         hoisted = Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
+        closed[-1].cache[CONSTS] = len(consts)
     values = [*consts, *leaves, *[ref.value() for ref in refs]]
     outs = cond_p.bind(index, *values, branches=tuple(closed))
     # What every branch hands on as it came is the operand itself, whatever the index.

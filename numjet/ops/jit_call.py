@@ -9,7 +9,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import jit_params
 from numjet.core.evaluate import run_compiled
-from numjet.core.jaxpr import HELD, ClosedJaxpr, Var, eval_jaxpr
+from numjet.core.jaxpr import HELD, PART, ClosedJaxpr, Var, eval_jaxpr
 from numjet.core.jit_params import UNSPECIFIED
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Zero
@@ -114,6 +114,7 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         outs = [next(made) if i is None else known_args[i] for i in passed]
     later: list[Any] = []
     if any(unknown_out):
+        unknown_jaxpr.cache[PART] = 1
         params = {"jaxpr": unknown_jaxpr, "name": name}
         if told:
             ins = [*[None] * len(residual_avals), *[i for i, u in enumerate(unknown) if u]]
@@ -156,6 +157,7 @@ def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, name: str, **told: Any
     nonzero = [i for i, ct in enumerate(cts) if type(ct) is not Zero]
 
     def bind(closed: ClosedJaxpr, operands: list) -> list:
+        closed.cache[PART] = 1
         residuals = len(operands) - len(nonzero)
         if len(closed.out_avals) != len(linear):  # some cotangents are zero
             return call(closed, operands, name)

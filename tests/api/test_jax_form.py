@@ -13,6 +13,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, nn, random, scipy
 from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.jaxpr_check import check_jaxpr
 
 _VALUES = """
 f, s = 1.5, np.int32(1)
@@ -542,3 +543,49 @@ def test_constants_are_as_many_for_known_and_for_traced_numbers() -> None:
     nj.jit(lambda y: count(jnp.array(0), y))(4)
     nj.jit(count)(0, 4)
     assert numbers[0] == numbers[1] and len(numbers[0]) == 1
+
+
+_HELD_SCALARS = """
+s, t, k = jnp.asarray(2.0), jnp.float32(3.0), jnp.asarray(2)
+x = jnp.arange(3.0) + 1
+called = jax.jit(lambda y: y * s)
+saved = jax.checkpoint(lambda y: jnp.sin(y * s))
+ruled = jax.custom_jvp(lambda y: y * s)
+ruled.defjvp(lambda p, d: (ruled(*p), d[0] * s))
+"""
+# Functions whose loops, branches and calls close over arrays without axes.
+_CLOSING = """
+lambda y: lax.scan(lambda c, v: (c * t + x.sum() + s * y, v * t), jnp.float32(1), x) | 1.0
+lambda y: lax.while_loop(lambda c: c < s * t, lambda c: c * t, y) | 1.0
+lambda y: lax.fori_loop(0, k, lambda i, c: c * s, y) | 1.0
+lambda y: lax.map(lambda v: v * s, x) + y | 1.0
+lambda y: lax.cond(y > 0, lambda: y * s, lambda: t) | 1.0
+lambda y: lax.cond(y > 0, lambda v: v * s, lambda v: v - t, y) | 1.0
+lambda i, y: lax.switch(i, [lambda v: v * s, lambda v: v * t, lambda v: v * s * t * y], y) | 1, 2.0
+jax.vmap(lambda y: lax.cond(True, lambda: s * y, lambda: t)) | x
+lambda y: called(y) + s | 1.0
+lambda y: jax.jit(lambda v: lax.cond(v > 0, lambda: s * v, lambda: t))(y) | jnp.float32(1)
+lambda y: lax.scan(lambda c, v: (called(c), v), jnp.float32(1), x)[0] + y | 1.0
+jax.grad(called) | 1.0
+jax.grad(lambda y: jax.jit(lambda v: jnp.sin(v * s))(y)) | 1.0
+jax.grad(lambda y: lax.scan(lambda c, v: (c * s, None), y, None, length=3)[0]) | 1.0
+lambda y: saved(y) + 1 | 1.0
+jax.grad(saved) | 1.0
+lambda y: ruled(y) + 1 | 1.0
+"""
+CLOSING = [line for line in _CLOSING.splitlines() if line]
+
+
+def test_loops_branches_and_calls_take_the_numbers_they_close_over():
+    theirs = run_in_oracle(_TEXTS, values=_HELD_SCALARS, cases=np.array(CLOSING))["texts"].tolist()
+    scope = {"jax": nj, "jnp": jnp, "lax": lax}
+    exec(_HELD_SCALARS, scope)
+    for text, want in zip(CLOSING, theirs, strict=True):
+        function, given = text.rsplit("|", 1)
+        function, args = eval(function, scope), eval(f"({given},)", scope)
+        closed = nj.make_jaxpr(function)(*args)
+        check_jaxpr(closed.jaxpr)
+        assert str(closed) == want
+        out = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        for a, b in zip(out, nj.tree.leaves(function(*args)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)

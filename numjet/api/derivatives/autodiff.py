@@ -37,7 +37,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
 from numjet.core.given import Noted, Seen, as_given, tangents_as_given, with_dtypes
-from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.jaxpr import CONSTS, eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.names import transformation
 from numjet.core.primitive import Zero
@@ -523,11 +523,14 @@ def checkpoint(
                 jaxpr, consts, flat.out_tree = stage_once(
                     fun, in_tree.children()[0], avals, label, use, along(leaves)
                 )
+        closed = hoist_consts(jaxpr)
+        if consts:
+            closed.cache[CONSTS] = len(consts)
         outs = remat_p.bind(
             *consts,
             *leaves,
             *use.values(),
-            jaxpr=hoist_consts(jaxpr),
+            jaxpr=closed,
             policy=policy,
             prevent_cse=prevent_cse,
         )
