@@ -51,12 +51,12 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     2
     """
     check_callable("named_call", fun)
+    title = getattr(fun, "__name__", "named") if name is None else name
 
     @functools.wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
-        with scope(named.__name__):
+        with scope(title):
             return fun(*args, **kwargs)
 
-    if name is not None:
-        named.__name__ = name
+    named.__name__ = title
     return named

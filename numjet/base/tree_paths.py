@@ -57,23 +57,27 @@ def flatten_with_path(
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
     out: list[tuple[KeyPath, Any]] = []
+    stops = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        stops = lambda path, node: is_leaf(node)  # noqa: E731
+    return out, _with_paths(tree, (), stops, out)
 
-    def visit(node: Any, path: KeyPath) -> PyTreeDef:
-        if is_leaf is not None and (is_leaf(path, node) if is_leaf_takes_path else is_leaf(node)):
-            out.append((path, node))
-            return LEAF
-        kind = kind_of(type(node))
-        if kind is None:
-            out.append((path, node))
-            return LEAF
-        children, data = kind.flatten(node)
-        children = list(children)
-        keys = child_keys(kind, node, len(children))
-        pairs = zip(keys, children, strict=True)
-        return make_node(kind, data, tuple([visit(c, (*path, key)) for key, c in pairs]))
 
-    treedef = visit(tree, ())
-    return out, treedef
+def _with_paths(
+    node: Any, path: KeyPath, stops: Callable[..., bool] | None, out: list[tuple[KeyPath, Any]]
+) -> PyTreeDef:
+    """The structure of a node at the end of a path, whose leaves are added to `out`."""
+    kind = kind_of(type(node)) if stops is None or not stops(path, node) else None
+    if kind is None:
+        out.append((path, node))
+        return LEAF
+    children, data = kind.flatten(node)
+    children = list(children)
+    keys = child_keys(kind, node, len(children))
+    pairs = zip(keys, children, strict=True)
+    return make_node(
+        kind, data, tuple([_with_paths(c, (*path, key), stops, out) for key, c in pairs])
+    )
 
 
 def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:

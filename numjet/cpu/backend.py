@@ -209,12 +209,14 @@ def _executable(
     facts: dict,
     aliases: dict,
 ) -> Executable:
+    # Without what is remembered with it, this executable among that: it would hold itself.
+    alone = ClosedJaxpr(closed.jaxpr.replace(), closed.consts)
     return Executable(
         images,
         consts=consts,
         hosts=hosts,
         facts=facts,
-        texts=lambda: _texts(closed, donate),
+        texts=lambda: _texts(alone, donate),
         aliases=aliases,
         n_args=len(closed.jaxpr.invars),
         outs=_outs(closed),

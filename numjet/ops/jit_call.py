@@ -74,11 +74,12 @@ def _without_passed(closed: ClosedJaxpr, first: int) -> tuple[ClosedJaxpr, list[
         passed = [
             place.get(v) if i >= first and type(v) is Var else None for i, v in enumerate(outvars)
         ]
+        without = None  # itself, which it does not hold
         if any([i is not None for i in passed]):
             kept = [v for v, i in zip(outvars, passed, strict=True) if i is None]
-            closed = ClosedJaxpr(closed.jaxpr.replace(outvars=kept), closed.consts)
-        found = closed.cache["without passed", first] = closed, passed
-    return found
+            without = ClosedJaxpr(closed.jaxpr.replace(outvars=kept), closed.consts)
+        found = closed.cache["without passed", first] = without, passed
+    return found[0] or closed, found[1]
 
 
 def _live(closed: ClosedJaxpr) -> ClosedJaxpr:

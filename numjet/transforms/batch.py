@@ -193,8 +193,8 @@ class BatchTrace(Trace):
 
     name = "vmap"
 
-    def __init__(self, parent: Trace, axis: Axis, root: BatchTrace | None = None) -> None:
-        self.parent, self.axis, self.root = parent, axis, root or self
+    def __init__(self, parent: Trace, axis: Axis, root: Any = None) -> None:
+        self.parent, self.axis, self.root = parent, axis, root or object()
         self.staging = parent.staging
         self.source = user_source(3)
         # The axis, where it is one of a `shard_map` that tests what varies along it.
@@ -269,6 +269,7 @@ def batch_call(
     with extend_axis_env(axis), set_trace(trace):
         outs = fun(*ins)
     found = unwrap(trace, outs)
+    axis.trace = None  # which refers to the axis
     if config.check_tracer_leaks.value:
         del ins, outs
         importlib.import_module("numjet.transforms.leaks").check(trace, "BatchTrace")

@@ -500,6 +500,7 @@ def stage(
     finally:
         config.jax_equations.count(-1)
         kept, trace.calls = trace.calls, None
+        trace.staging = None  # also where the function raised
     del outs
     if config.asked.forms != asks:
         jaxpr.cache[ASKED] = 1

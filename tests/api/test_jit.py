@@ -645,3 +645,36 @@ def test_what_jaxprs_tell_of_functions_keeps_none_alive():
     del held, ways, fun
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
+
+
+def test_what_was_called_leaves_nothing_to_the_collector() -> None:
+    """Functions, programs, traces and callbacks go with the last name that holds them."""
+    x = jnp.ones(3)
+
+    def failing(y):
+        return bool(y)
+
+    def fails() -> None:
+        with pytest.raises(nj.errors.TracerBoolConversionError):
+            nj.jit(failing)(1)
+
+    calls = {
+        "jit": lambda: nj.jit(lambda y: jnp.sin(y) * 2)(x),
+        "an error": fails,
+        "lower": lambda: nj.jit(lambda y: y * 2).lower(x).compile()(x),
+        "vmap": lambda: nj.vmap(lambda y: lax.cond(y > 0, jnp.sin, jnp.cos, y))(x),
+        "jacrev": lambda: nj.jacrev(lambda y: y**3)(x),
+        "scan": lambda: nj.grad(lambda y: lax.scan(lambda c, v: (c * v, c), y, x)[0])(1.0),
+        "linearize": lambda: nj.linearize(nj.jit(lambda y: jnp.sin(y)), x)[1](x),
+        "callback": lambda: nj.jit(lambda y: nj.pure_callback(lambda v: v, y, y))(x),
+        "named_call": lambda: nj.named_call(lambda y: y * 2, name="twice")(x),
+        "paths": lambda: nj.tree.map_with_path(lambda _, leaf: leaf, {"a": [1, 2]}),
+    }
+    left = {}
+    for name, call in calls.items():
+        for _ in range(2):  # the first call makes what is kept for later ones
+            call()
+            gc.collect()
+        call()
+        left[name] = gc.collect()
+    assert not any(left.values()), left

@@ -15,6 +15,7 @@ import math
 import struct
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster, ranks_of
 from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
+from numjet.core.memo import remembered
 from numjet.core.primitive import Primitive
 from numjet.cpu.link import link
 from numjet.cpu.runtime import memory as runtime
@@ -62,7 +64,7 @@ class HostCall:
     """
 
     __slots__ = ("primitive", "params", "ins", "outs", "failures", "function", "collective",
-                 "foreign")  # fmt: skip
+                 "foreign", "__weakref__")  # fmt: skip
 
     def __init__(
         self,
@@ -110,8 +112,10 @@ class HostCall:
         if self.primitive.name != FOREIGN and self.described():
             return Cluster.transport.library.entry
         _hook()
-        self.function = _CALLBACK(self._run)
-        address = ctypes.cast(self.function, ctypes.c_void_p).value or 0
+        # Whoever runs the program holds the call, which goes with that.
+        self.function = _CALLBACK(functools.partial(_called, weakref.ref(self)))
+        # `cast` would have the function hold itself.
+        address = ctypes.c_void_p.from_buffer(self.function).value or 0
         if self.primitive.name != FOREIGN:
             return address
         native = importlib.import_module("numjet.cpu.runtime.foreign")
@@ -145,7 +149,7 @@ class HostCall:
         try:
             if self.has_description:
                 table += ctypes.sizeof(ctypes.c_void_p)
-            pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs) + 1)).from_address(table)
+            pointers = _pointers(len(self.ins) + len(self.outs) + 1).from_address(table)
             if self.primitive.collective and Cluster.transport is not None:
                 views = [_view(pointers[k], s, d) for k, (s, d, _) in enumerate(self.ins)]
                 outs = [_view(pointers[len(views) + k], *o) for k, o in enumerate(self.outs)]
@@ -174,6 +178,10 @@ class HostCall:
         return 0
 
 
+def _called(own: Callable[[], Any], table: int) -> int:
+    return own()._run(table)
+
+
 @functools.cache
 def _hook() -> None:
     """From now on an exception that arrives before a callback's first line (a signal's handler
@@ -182,10 +190,10 @@ def _hook() -> None:
 
     def keep(unraisable: Any) -> None:
         trace = unraisable.exc_traceback
-        if trace is None or trace.tb_frame.f_code is not HostCall._run.__code__:
+        if trace is None or trace.tb_frame.f_code is not _called.__code__:
             former(unraisable)
             return
-        failures = trace.tb_frame.f_locals["self"].failures
+        failures = trace.tb_frame.f_locals["own"]().failures
         failures[threading.get_ident()] = unraisable.exc_value
 
     sys.unraisablehook = keep
@@ -212,7 +220,7 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     nbytes = math.prod(shape) * dtype.itemsize
     if not nbytes:
         return np.empty(shape, dtype)
-    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
+    return np.frombuffer(_bytes(nbytes).from_address(address), dtype).reshape(shape)
 
 
 def _copied(view: np.ndarray) -> np.ndarray:
@@ -225,6 +233,24 @@ def _copied(view: np.ndarray) -> np.ndarray:
 # Loaded where bounds are checked, and where a recording shows the steps.
 _FENCES, _RECORDED = "numjet.cpu.program.fences", "numjet.cpu.program.recorded"
 _making = locks.lock()
+
+
+# Types of ctypes refer to themselves: one that is made for each program is garbage with it, which
+# waits for the collector.
+@remembered("types of lists of addresses", 256)
+def _pointers(count: int) -> type[ctypes.Array]:
+    return ctypes.c_void_p * max(count, 1)
+
+
+@remembered("types of memory", 256)
+def _bytes(count: int) -> type[ctypes.Array]:
+    return ctypes.c_char * count
+
+
+@remembered("types of programs' functions", 16)
+def _prototype(releases: bool, kinds: tuple[Any, ...]) -> Any:
+    """Of a function that takes arguments of these kinds. releases: the GIL."""
+    return (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(ctypes.c_int, *kinds)
 
 
 class _Program:
@@ -319,20 +345,16 @@ class Executable:
         """Functions that make the results."""
         return [runtime.maker(shape, dtype) for shape, dtype in self.outs]
 
-    @locks.once
-    def _prototype(self) -> Any:
-        return ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+    def _prototype(self, kinds: tuple[Any, ...] = ()) -> Any:
+        return _prototype(self.seconds > RELEASE_GIL_ABOVE, kinds)
 
     @locks.once
     def _call_pointers(self) -> Any:
-        return self._prototype(ctypes.c_int)(self.address)
+        return self._prototype()(self.address)
 
     @locks.once
     def _call_objects(self) -> Any:
-        return self._prototype(ctypes.c_int)(self._objects)
-
-    def _pointers(self, count: int) -> type[ctypes.Array]:
-        return ctypes.c_void_p * max(count, 1)
+        return self._prototype()(self._objects)
 
     @locks.once
     def table(self) -> ctypes.Array:
@@ -345,7 +367,7 @@ class Executable:
 
     def _table(self, program: _Program) -> ctypes.Array:
         consts, hosts = self._consts, self._hosts
-        table = (ctypes.c_void_p * (HEADER + len(consts)))()
+        table = _pointers(HEADER + len(consts))()
         words = {
             "program": program.address,
             "main": self.address,
@@ -376,7 +398,7 @@ class Executable:
             try:
                 tables = self._tables.pop()
             except IndexError:
-                tables = self._pointers(self._n_args)(), self._pointers(len(results))()
+                tables = _pointers(self._n_args)(), _pointers(len(results))()
             ins, outs = tables
             if {*map(type, arrays)} != _NDARRAY:
                 for k, array in enumerate(arrays):
@@ -396,8 +418,8 @@ class Executable:
             ]
             status = self._native(
                 self._step_by_step if recorded else self._call_pointers,
-                self._pointers(self._n_args)(*map(_address, arrays)),
-                self._pointers(len(results))(*map(_address, results)),
+                _pointers(self._n_args)(*map(_address, arrays)),
+                _pointers(len(results))(*map(_address, results)),
             )
         if status:
             self._raise()
@@ -417,7 +439,7 @@ class Executable:
         fences, facts = importlib.import_module(_FENCES), self.facts
 
         def run(inputs: list[int], outputs: list[int], arena: int) -> int:
-            tables = (self._pointers(len(t))(*t) for t in (inputs, outputs))
+            tables = (_pointers(len(t))(*t) for t in (inputs, outputs))
             return self._call_pointers(*tables, ctypes.c_void_p(arena), self.table)
 
         # What happens in Python happens once.
@@ -467,7 +489,7 @@ class Executable:
         """What a call made ahead for one signature needs. A status other than 0 means: call the
         executable itself, which copies arguments or raises."""
         kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        function = self._prototype(ctypes.c_int, *kinds)(self._objects)
+        function = self._prototype(kinds)(self._objects)
         arenas = self.arenas if self.arena_bytes else None
         return Prepared(function, self.table, self.outs, self.makers, arenas, self._raise)
 
