@@ -145,7 +145,7 @@ class _Lifting:
         keys = dict.fromkeys([key for _, own in read for key in own])
         if not keys:
             return [*bodies], [*operands[:count]]
-        entries: list[int | tuple[int]] = [*range(count)]  # places, and keys as tuples
+        entries: list[Any] = [*range(count)]  # places, and keys as tuples
         first = [self.first_read(read, entry) for entry in entries]
         for key in keys:
             at = self.first_read(read, (key,))

@@ -44,9 +44,10 @@ def _plain(jaxpr: Jaxpr) -> Jaxpr:
                 eqns.extend(_equation(eqn))
             same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
             found = jaxpr if same else jaxpr.replace(eqns=eqns)
-        jaxpr.cache["written out"] = found
-        found.cache["written out"] = found
-    return found
+        # Of one that is its own True: it does not hold itself.
+        jaxpr.cache["written out"] = True if found is jaxpr else found
+        found.cache["written out"] = True
+    return jaxpr if found is True else found
 
 
 def _equation(eqn: Eqn) -> list[Eqn]:

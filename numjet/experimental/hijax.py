@@ -290,9 +290,9 @@ def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
     hi.TYPES[val_cls] = typeof_fn
 
 
-def cur_qdd(value: Any) -> Any:
+def cur_qdd(x: Any) -> Any:
     """What changes of a value, as it is now."""
-    return hi.current_value(value).cur_qdd()
+    return hi.current_value(x).cur_qdd()
 
 
 def instantiate_zeros(tangent: Any) -> Any:

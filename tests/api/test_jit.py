@@ -658,6 +658,7 @@ def test_what_was_called_leaves_nothing_to_the_collector() -> None:
         with pytest.raises(nj.errors.TracerBoolConversionError):
             nj.jit(failing)(1)
 
+    nj.make_jaxpr(lambda y: y * x)(x[:1])  # from now on programs are looked through for such axes
     calls = {
         "jit": lambda: nj.jit(lambda y: jnp.sin(y) * 2)(x),
         "an error": fails,

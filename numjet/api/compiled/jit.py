@@ -171,6 +171,8 @@ def jit(
     fun: Callable = NOT_SPECIFIED,
     /,
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -179,8 +181,6 @@ def jit(
     device: Any = None,
     backend: str | None = None,
     inline: bool = False,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
     compiler_options: Any = None,
 ) -> Any:
     """Compile `fun` into one native program for each signature of its arguments.

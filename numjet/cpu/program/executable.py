@@ -178,8 +178,9 @@ class HostCall:
         return 0
 
 
-def _called(own: Callable[[], Any], table: int) -> int:
-    return own()._run(table)
+def _called(own: Callable[[], HostCall | None], table: int) -> int:
+    call = own()
+    return 1 if call is None else call._run(table)
 
 
 @functools.cache
@@ -243,12 +244,12 @@ def _pointers(count: int) -> type[ctypes.Array]:
 
 
 @remembered("types of memory", 256)
-def _bytes(count: int) -> type[ctypes.Array]:
+def _bytes(count: int) -> Any:
     return ctypes.c_char * count
 
 
 @remembered("types of programs' functions", 16)
-def _prototype(releases: bool, kinds: tuple[Any, ...]) -> Any:
+def _prototype(releases: bool, kinds: tuple[type, ...]) -> Any:
     """Of a function that takes arguments of these kinds. releases: the GIL."""
     return (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(ctypes.c_int, *kinds)
 
@@ -345,7 +346,7 @@ class Executable:
         """Functions that make the results."""
         return [runtime.maker(shape, dtype) for shape, dtype in self.outs]
 
-    def _prototype(self, kinds: tuple[Any, ...] = ()) -> Any:
+    def _prototype(self, kinds: tuple[type, ...] = ()) -> Any:
         return _prototype(self.seconds > RELEASE_GIL_ABOVE, kinds)
 
     @locks.once
