@@ -127,7 +127,7 @@ _LAZY = {
     "freeze": "ref",
     "new_ref": "ref",
     "AbstractMesh": "api.placement.mesh",
-    "Shard": "api.placement.devices",
+    "Shard": "api.placement.shards",
     "disable_jit": "api.contexts",
     "float0": "core.dtypes",
     "fwd_and_bwd": "api.derivatives.forward_backward",

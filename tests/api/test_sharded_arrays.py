@@ -348,3 +348,47 @@ def test_large_composite_functions_are_one_program(spec: P, monkeypatch) -> None
             got = function(x)
         assert got.sharding == wanted.sharding and type(got) is type(wanted)
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_mapped_and_partial_maps_show_every_entry_of_a_spec() -> None:
+    m = nj.make_mesh((8,), ("x",), (AxisType.Auto,))
+    v = jnp.arange(64.0).reshape(8, 8)
+    total = nj.shard_map(lambda x: lax.psum(x, "x"), mesh=m, in_specs=P("x"), out_specs=P())
+    each = nj.shard_map(lambda x: x * 2, mesh=m, in_specs=P("x"), out_specs=P("x"))
+    assert nj.vmap(total)(v).sharding.spec == P(None)
+    assert nj.vmap(nj.vmap(total))(v[None]).sharding.spec == P(None, None)
+    assert nj.vmap(each, in_axes=1)(v).sharding.spec == P(None, "x")
+    assert nj.jit(nj.vmap(total))(v).sharding.spec == P()
+    assert total(v).sharding == NamedSharding(m, P())
+    e = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    one = {"mesh": e, "in_specs": P("x"), "axis_names": {"x"}}
+    assert nj.shard_map(lambda x: x, out_specs=P("x"), **one)(v).sharding.spec == P("x", None)
+    g = nj.shard_map(lambda x: lax.psum(x, "x"), out_specs=P(), **one)
+    assert g(v).sharding.spec == P(None, None)
+
+
+def test_cotangents_of_pmap_lie_as_its_arguments_do() -> None:
+    v = jnp.arange(8.0)
+    f = nj.pmap(lambda x: lax.psum(x, "i"), "i")
+    for g in (nj.vjp(f, v)[1](v)[0], nj.grad(lambda x: f(x).sum())(v)):
+        assert g.sharding.spec == P("i") and len(g.sharding.device_set) == 8
+
+
+def test_parts_know_their_place_and_are_cut_when_asked_for() -> None:
+    m = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    v = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+    for spec in (P("x", "y"), P("y"), P(None, ("y", "x")), P()):
+        x = nj.device_put(v, NamedSharding(m, spec))
+        shards, places = x.addressable_shards, x.sharding.devices_indices_map(x.shape)
+        seen = []
+        for s in shards:
+            assert s.index == places[s.device] and s.replica_id == seen.count(s.index)
+            assert np.array_equal(s.data, v[s.index]) and s.data is s.data
+            assert s.data.sharding == SingleDeviceSharding(s.device) and s.data.committed
+            seen.append(s.index)
+        places.clear()  # the caller's own
+        assert len(x.sharding.devices_indices_map(x.shape)) == 8
+    (alone,) = jnp.ones(3).addressable_shards
+    assert alone.index == (slice(None),) and not alone.data.committed
+    with pytest.raises(IndivisibleError, match="evenly divide"):
+        NamedSharding(m, P("x")).devices_indices_map((6,))

@@ -629,6 +629,8 @@ def _operation_shardings(
 ) -> list[Any]:
     if over.mesh.are_all_axes_explicit:
         return [typed(over, a) for a in outs]
+    if primitive.lays_out and getattr(params["sharding"], "is_exact", False):
+        return [NamedSharding(over.mesh, params["sharding"].spec)]
     layouts = tuple([layout_in(over.mesh, x) for x in arrays])
     key: Any
     try:

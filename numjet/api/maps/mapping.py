@@ -504,6 +504,11 @@ def pmap(
             alone = lambda x: another(x) if type(x) is ArrayImpl else x  # noqa: E731
             args = tuple([tree.tree_map(alone, x) if i in donated else x
                           for i, x in enumerate(args)])  # fmt: skip
+        elif any(isinstance(x, Tracer) for x in tree.tree_leaves((args, kwargs))) and (
+            not config.jax_form()
+        ):  # as arguments lie, so do their cotangents
+            mesh = Mesh(np.array(members[:n]), (label,))
+            args, kwargs = _on_devices(mesh, args, kwargs, in_axes, statics, Tracer)
         out = jitted(*args, **kwargs)
         leaves, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
@@ -576,14 +581,15 @@ def _wanted(mesh: Mesh, out_axes: Any) -> Any:
 
 
 def _on_devices(
-    mesh: Mesh, args: tuple, kwargs: dict, in_axes: Any, statics: tuple
+    mesh: Mesh, args: tuple, kwargs: dict, in_axes: Any, statics: tuple, kind: Any = object
 ) -> tuple[tuple, dict]:
-    """The arguments with a slice on each device of what is mapped, and the rest on each."""
+    """The arguments, those of this kind with a slice on each device of what is mapped, and else on
+    each."""
     nums, axes = _dynamic(args, statics, in_axes)
     leaves, in_tree = array_leaves("pmap", (tuple([args[i] for i in nums]), kwargs))
     dims = _axes_of_leaves("pmap", axes, tuple([args[i] for i in nums]), in_tree)
     moved = [
-        constrained(x, _cut(mesh, None if d is None else d % x.ndim))
+        constrained(x, _cut(mesh, None if d is None else d % x.ndim)) if isinstance(x, kind) else x
         for x, d in zip(leaves, dims, strict=True)
     ]
     dynamic, named = tree.tree_unflatten(in_tree, moved)

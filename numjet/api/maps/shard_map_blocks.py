@@ -87,6 +87,20 @@ class _AtLeast(NamedSharding):
         return (*super()._key(), "at least")
 
 
+class _Whole(NamedSharding):
+    """A layout of a whole array over mapped axes: under `vmap` its examples lie on all devices."""
+
+    is_exact = True  # what is evaluated by itself lies so, each entry of the spec being shown
+
+    def batched(self, dim: int, axes: Any = None) -> NamedSharding:
+        parts = [*self.spec, *[None] * (dim - len(self.spec))]
+        parts.insert(dim, axes or None)
+        return _Whole(self.mesh, self.spec.update(partitions=parts))
+
+    def _key(self) -> tuple:
+        return (*super()._key(), "whole")
+
+
 def kept_apart(mesh: Any, names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
     """An array that lies over the mapped axes as its spec says, and is cut over others of type Auto
     as it was, as far as that cuts the parts."""
@@ -193,6 +207,8 @@ def laid_out(
         ends = (*spec, *(None,) * (x.ndim - len(spec)))
         both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
         spec = placed.of_entries(both).spec.update(unreduced=spec.unreduced, reduced=spec.reduced)
+    if len(names) < len(mesh.axis_names) and not {*names}.isdisjoint(mesh.explicit_axes):
+        spec = spec.update(partitions=[*spec, *(None,) * (x.ndim - len(spec))])
     sharding = NamedSharding(mesh, spec)
     if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
         open_ = PartitionSpec.UNCONSTRAINED
@@ -202,6 +218,8 @@ def laid_out(
         elif type(x) is ShardedArray and hasattr(x._sharding, "layout"):
             own = _others(names, x._sharding.layout(x.ndim))
             sharding = _finer(sharding, ends, own, x.shape)
+    elif isinstance(x, Tracer) and not mesh.explicit_axes and not spec.unreduced:
+        sharding = _Whole(mesh, spec)
     if isinstance(x, Tracer):
         # Of one device there is nothing to say.
         return constrained(x, sharding) if mesh.explicit_axes or mesh.size > 1 else x

@@ -20,6 +20,7 @@ from numjet.api.placement.placements import (
     WhereRun as WhereRun,
     kind_of as kind_of,
 )
+from numjet.api.placement.shards import Shard, holders, parts_here
 from numjet.base import config, tree
 from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -247,51 +248,6 @@ def process_count(backend: str | None = None) -> int:
     return 1 + max(device.process_index for device in devices(backend))
 
 
-class Shard:
-    """The part of an array on one device.
-
-    `device`; `index`: a tuple of slices, what part of the whole it is; `data`: an Array on that
-    device; `replica_id`: its number among equal parts. sharding, global_shape: the layout and shape
-    of the whole. Made by `Array.addressable_shards`.
-
-    >>> from numjet import numpy as jnp
-    >>> jnp.arange(3).addressable_shards[0].data
-    Array([0, 1, 2], dtype=int32)
-    """
-
-    __slots__ = ("_sharding", "_global_shape", "device", "data")
-
-    def __init__(
-        self, device: Device, sharding: Any, global_shape: tuple, data: Any = None
-    ) -> None:
-        self.device, self.data = device, data
-        self._sharding, self._global_shape = sharding, tuple(global_shape)
-
-    @property
-    def index(self) -> tuple:
-        """What part of the whole array it is: a slice an axis."""
-        return self._sharding.devices_indices_map(self._global_shape)[self.device]
-
-    @property
-    def replica_id(self) -> int:
-        """How many devices before this one hold the same part."""
-        places = self._sharding.indices(self._global_shape)
-        mine = self.index
-        before = [index for device, index in places[: [d for d, _ in places].index(self.device)]]
-        return sum(_bounds(index) == _bounds(mine) for index in before)
-
-    def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
-            f"data={self.data})"
-        )
-
-
-def _bounds(index: tuple) -> tuple:
-    """A part as numbers that compare (slices do not hash)."""
-    return tuple([(i.start, i.stop) if isinstance(i, slice) else i for i in index])
-
-
 def _sharding(self: Any) -> Any:
     if self._sharding is not None and not self._sharding.binds:
         return SingleDeviceSharding(self._sharding._device)
@@ -313,43 +269,26 @@ def _shards(self: Any) -> list[Shard]:
     if type(self) is RemoteArray:
         return _remote_shards(self)
     sharding = _sharding(self)
-    value = self._block if type(self) is ShardedArray else self._value
-    offset = [0] * value.ndim
-    if value.shape != self.shape:
-        offset = [at.start or 0 for at in sharding.block_index(self.shape)]
-    out = []
-    holders = _holders(sharding)
-    for device, index in sharding.indices(self.shape):
-        if device.process_index != Cluster.index:
-            continue
-        if any(offset):
-            index = tuple([_shifted(at, n) for at, n in zip(index, offset, strict=True)])
-        part = np.asarray(value[index])
-        if device not in holders:
-            part = np.zeros_like(part)
-        aval = ShapedArray(part.shape, self.aval.dtype, self.aval.weak_type)
-        placed = ArrayImpl(part, aval)
-        if type(self) is ShardedArray or self._sharding is not None and self._sharding.binds:
-            own = SingleDeviceSharding(device, memory_kind=kind_of(sharding))
-            placed = place(placed, own)
-        else:
-            placed._sharding = self._sharding
-        out.append(Shard(device, sharding, self.shape, placed))
-    return out
+    aval, over = self._aval, type(self) is ShardedArray
+    if over or len(sharding.device_set) > 1:
+        block, shape = self._block if over else self._value, aval.shape
+        return [
+            Shard(device, sharding, shape, None, (_part, (block[at], aval, own, holds)))
+            for device, at, own, holds in parts_here(sharding, shape, block.shape, Cluster.index)
+        ]
+    part = ArrayImpl(self._value, aval)
+    if self._sharding is not None and self._sharding.binds:
+        part = place(part, SingleDeviceSharding(sharding._device, memory_kind=kind_of(sharding)))
+    else:
+        part._sharding = self._sharding
+    return [Shard(sharding._device, sharding, aval.shape, part)]
 
 
-def _holders(sharding: Any) -> set[Device]:
-    """The devices whose parts of a pending sum are not zero: the first along its axes of the mesh
-    holds it, as sums are made where they arise."""
-    pending = sharding.spec.unreduced if hasattr(sharding, "spec") else ()
-    if not pending:
-        return sharding.device_set
-    first = [0 if name in pending else slice(None) for name in sharding.mesh.axis_names]
-    return set(np.ravel(sharding.mesh.devices[tuple(first)]))
-
-
-def _shifted(at: slice, offset: int) -> slice:
-    return at if at.start is None else slice(at.start - offset, at.stop - offset)
+def _part(block: np.ndarray, aval: ShapedArray, own: Any, holds: bool) -> Any:
+    """A part of what a process holds, as an array on one device."""
+    if not holds:
+        block = np.zeros_like(block)
+    return place(ArrayImpl(block, ShapedArray(block.shape, aval.dtype, aval.weak_type)), own)
 
 
 def _global_shards(self: Any) -> list[Shard]:
@@ -367,9 +306,9 @@ def _remote_shards(self: RemoteArray) -> list[Shard]:
     if len(devices) == 1:
         return [Shard(devices[0], sharding, self.shape, self)]
     shape, bare, out = sharding.shard_shape(self.shape), self.aval.bare(), []
-    holders = _holders(sharding)
+    found = holders(sharding)
     for device, index in sharding.indices(self.shape):
-        if device not in holders:
+        if device not in found:
             nothing = zeros(bare.update(shape=shape))
             own = device_put(nothing, SingleDeviceSharding(device, memory_kind=kind_of(sharding)))
             out.append(Shard(device, sharding, self.shape, own))

@@ -552,21 +552,7 @@ class NamedSharding(Sharding):
         >>> [part for _, part in nj.NamedSharding(mesh, nj.P("x")).indices((4,))]
         [(slice(None, None, None),)]
         """
-        parts = self._parts(shape, IndexError)
-        sizes = self.mesh.shape
-        out = []
-        for place in np.ndindex(*self.mesh.devices.shape):
-            at = dict(zip(self.mesh.axis_names, place, strict=True))
-            index = []
-            for i, n in enumerate(shape):
-                which = 0
-                for name in axes_of(self.spec[i]) if i < len(self.spec) else ():
-                    which = which * sizes[name] + at[name]
-                step = n // parts[i]
-                whole = parts[i] == 1
-                index.append(slice(None) if whole else slice(which * step, (which + 1) * step))
-            out.append((self.mesh.devices[place], tuple(index)))
-        return out
+        return [*_indices(self, tuple(shape))]
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, NamedSharding) and self._key() == other._key()
@@ -580,6 +566,25 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+
+@remembered("parts of shardings", 256)
+def _indices(sharding: NamedSharding, shape: tuple) -> list[tuple[Device, tuple]]:
+    parts, mesh = sharding._parts(shape, IndexError), sharding.mesh
+    sizes, out = mesh.shape, []
+    named = [axes_of(entry) for entry in sharding.spec] + [()] * len(shape)
+    for place in np.ndindex(*mesh.devices.shape):
+        at = dict(zip(mesh.axis_names, place, strict=True))
+        index = []
+        for n, count, axes in zip(shape, parts, named, strict=False):
+            which = 0
+            for name in axes:
+                which = which * sizes[name] + at[name]
+            step = n // count
+            whole = count == 1
+            index.append(slice(None) if whole else slice(which * step, (which + 1) * step))
+        out.append((mesh.devices[place], tuple(index)))
+    return out
 
 
 def of_aval(ndim: int, placed: NamedSharding | None) -> NamedSharding:
