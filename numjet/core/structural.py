@@ -80,7 +80,8 @@ def beside(out: Any, x: Any, whole: bool = True) -> Any:
     if sharding is None:
         return out
     if whole and hasattr(sharding, "of_entries"):
-        sharding = sharding.of_entries((None,) * out.ndim)
+        typed = sharding.mesh.explicit_axes
+        sharding = sharding.of_entries((None,) * out.ndim if typed else ())
     elif hasattr(sharding, "axis"):  # of pmap: it fits arrays of one rank
         return out
     return hooks.place_again(out, sharding)

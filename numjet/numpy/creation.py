@@ -71,7 +71,10 @@ def placed(
 ) -> Any:  # fmt: skip
     """`x` on `device` (or with that sharding), or laid out as out_sharding says. error: for what
     is no place. of_values: it was made of values that were there."""
-    if device is None and out_sharding is not None:
+    if out_sharding is not None:
+        if device is not None:
+            raise ValueError("Only one of `device` or `out_sharding` can be set. Got "
+                             f"device={device} and out_sharding={out_sharding}")
         return laid_out(lambda: x, out_sharding)
     if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.

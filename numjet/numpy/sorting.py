@@ -241,7 +241,8 @@ def searchsorted(
     table, wanted = concrete_or_none(a), concrete_or_none(v)
     if table is not None and wanted is not None and a.aval.dtype.kind in "biuf":
         found = np.searchsorted(table._value, wanted._value, "right" if side == "right" else "left")
-        return beside(as_constant(np.asarray(found, dtype)), v, whole=False)
+        made, cut = as_constant(np.asarray(found, dtype)), wanted._sharding is not None
+        return beside(made, wanted if cut else table, whole=not cut)
     low = lax.full(v.aval.shape, 0, dtype)
     high = lax.full(v.aval.shape, n, dtype)
     # Bisection, unrolled: the interval's length halves until it is empty.

@@ -14,6 +14,7 @@ import enum
 from typing import Any
 
 from numjet.core import hooks
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -217,9 +218,10 @@ def _put_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
 
 
 def _place_of(x: Any) -> Any:
-    """Where somebody put an array; None of a traced value."""
-    own = getattr(x, "_sharding", None)
-    return own if own is not None and own.binds else None
+    """Where an array lies; None of a traced value, and where that binds nothing."""
+    if not isinstance(x, ArrayImpl):
+        return None
+    return x.sharding if x._sharding is None or x._sharding.binds else None  # type: ignore[attr-defined]
 
 
 def _put_transpose(cts: Any, *args: Any, **params: Any) -> list:

@@ -555,7 +555,7 @@ def written(
         primitive = eqn.primitive
         if primitive.evaluate is not None or primitive.multiple_results or eqn.effects:
             return None
-        if type(primitive.loops) is Host:
+        if primitive.lays_out or type(primitive.loops) is Host:
             return None
         run = executor(primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
         args = ", ".join([name(v) for v in eqn.invars])

@@ -392,3 +392,50 @@ def test_parts_know_their_place_and_are_cut_when_asked_for() -> None:
     assert alone.index == (slice(None),) and not alone.data.committed
     with pytest.raises(IndivisibleError, match="evenly divide"):
         NamedSharding(m, P("x")).devices_indices_map((6,))
+
+
+def test_gradients_lie_alike_however_often_they_are_taken() -> None:
+    s = NamedSharding(nj.make_mesh((8,), ("x",), (AxisType.Auto,)), P("x"))
+    v = jnp.arange(8.0)
+    f = nj.shard_map(jnp.sin, mesh=s.mesh, in_specs=s.spec, out_specs=s.spec)
+    for g in (
+        lambda: nj.grad(lambda x: lax.with_sharding_constraint(x * x, s).sum())(v),
+        lambda: nj.vjp(lambda x: lax.with_sharding_constraint(x * x, s), v)[1](v)[0],
+        lambda: nj.grad(lambda x: f(x).sum())(v),
+    ):
+        assert {g().sharding for _ in range(14)} == {s}
+
+
+def test_cotangents_come_back_to_where_arrays_were() -> None:
+    v, third = jnp.arange(8.0), nj.devices()[3]
+    g = nj.grad(lambda x: (nj.device_put(x, third) ** 2).sum())(v)
+    assert g.devices() == {nj.devices()[0]} and g.committed
+    g = nj.grad(lambda x: (nj.device_put(x, third) ** 2).sum())(nj.device_put(v, nj.devices()[5]))
+    assert g.devices() == {nj.devices()[5]}
+
+
+def test_counts_and_searches_lie_where_what_is_searched_does() -> None:
+    s = NamedSharding(nj.make_mesh((8,), ("x",), (AxisType.Auto,)), P("x"))
+    whole = s.update(spec=P())
+    x = nj.device_put(jnp.arange(8.0), s)
+    assert jnp.searchsorted(x, 3.5).sharding == jnp.searchsorted(x, jnp.ones(4)).sharding == whole
+    assert jnp.searchsorted(jnp.arange(8.0), x).sharding == s
+    assert jnp.searchsorted(nj.device_put(jnp.ones(3), nj.devices()[2]), 3.5).devices() == {
+        nj.devices()[2]
+    }
+    found = [*jnp.nonzero(x), jnp.flatnonzero(x), jnp.bincount(x.astype(int))]
+    assert all(y.sharding == whole for y in found)
+
+
+def test_what_is_made_goes_to_one_place() -> None:
+    s = NamedSharding(nj.make_mesh((8,), ("x",)), P("x"))
+    both = {"device": nj.devices()[0], "out_sharding": s}
+    for make in (jnp.zeros, jnp.ones, jnp.empty, jnp.arange, lambda n, **to: jnp.full(n, 1.0, **to),
+                 lambda n, **to: jnp.array(np.ones(n), **to),
+                 lambda n, **to: jnp.zeros_like(np.ones(n), **to)):  # fmt: skip
+        with pytest.raises(ValueError, match="Only one of `device` or `out_sharding` can be set"):
+            make(8, **both)
+    with pytest.raises(ValueError, match="devices do not match"):
+        nj.make_array_from_single_device_arrays(
+            (8,), SingleDeviceSharding(nj.devices()[2]), [jnp.ones(8)]
+        )

@@ -137,7 +137,7 @@ def block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, functio
                   if "evenly divide" in str(error) else "")  # fmt: skip
         raise ValueError(
             f"shard_map applied to the function {function!r} was given {what} of shape {shape}"
-            f"{uneven}: {error}"
+            f"{uneven}: of in_specs {spec}. {error}"
         ) from None
 
 

@@ -197,7 +197,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
             f"{[next(iter(v.sharding.device_set)).id for v in values]}."
         )
     mine = {device for device, _ in places}
-    if set(by_device) != mine and any([v.committed for v in values]):
+    if set(by_device) != mine:
         missing = {d.id for d in mine - set(by_device)}
         foreign = {d.id for d in set(by_device) - mine}
         raise ValueError(
@@ -205,8 +205,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
             f"contains devices {missing} that are not present in per-device arrays. Per-device "
             f"arrays contain devices {foreign} that are not present in the sharding."
         )
-    if set(by_device) == mine:
-        values = [by_device[device] for device, _ in places]
+    values = [by_device[device] for device, _ in places]
     pending = [a for a in sharding.mesh.axis_names if a in sharding.spec.unreduced] if isinstance(
         sharding, NamedSharding) else []
     if pending:
