@@ -247,6 +247,10 @@ caller_line: Callable[[], Any] = lambda: None
 # A value as a part of a sum over axes of the `shard_map` that runs. By `api.maps.shard_map`.
 pending_sum: Callable[[Any, Any], Any] = lambda x, axes: x
 
+# The mesh of the `shard_map` that runs, whose function sees its axes alone; None outside. By
+# `api.maps.shard_map`.
+mapped_mesh: Callable[[], Any] = lambda: None
+
 # What a value inside of `shard_map` is printed as, of which each device has its own. By
 # `api.maps.shard_map`.
 member_text: Callable[[Any], str] = lambda _: "a value of each device"

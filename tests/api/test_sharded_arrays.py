@@ -439,3 +439,13 @@ def test_what_is_made_goes_to_one_place() -> None:
         nj.make_array_from_single_device_arrays(
             (8,), SingleDeviceSharding(nj.devices()[2]), [jnp.ones(8)]
         )
+
+
+def test_constraints_within_partial_maps_cut_the_parts() -> None:
+    m = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    v = jnp.arange(32.0).reshape(8, 4)
+    one = {"mesh": m, "in_specs": P("x"), "out_specs": P("x"), "axis_names": {"x"}}
+    for spec, whole in ((P("y"), P(("x", "y"))), (P(None, "y"), P("x", "y"))):
+        f = nj.shard_map(lambda x, s=spec: lax.with_sharding_constraint(x, s) * 2, **one)
+        for found in (f(v), nj.jit(f)(v)):
+            assert found.sharding == NamedSharding(m, whole) and np.array_equal(found, v * 2)

@@ -566,6 +566,10 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
             params = {**params, "sharding": asked}
         if over is None and hasattr(asked.mesh, "devices_in_order"):
             over = asked
+        elif over is None and (mesh := hooks.mapped_mesh()) is not None and (
+            mesh.shape_tuple == asked.mesh.shape_tuple
+        ):  # within shard_map, which sees the axes alone
+            over = asked.update(mesh=mesh)
         elif over is not None and over.mesh.alike(asked.mesh):
             over = over.over_mesh(asked.mesh)
     if over is not None and over.mesh.is_multi_process:

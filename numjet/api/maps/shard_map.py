@@ -63,6 +63,7 @@ from numjet.transforms.varying import along, results, varies
 _around: ContextVar[tuple[Any, frozenset]] = ContextVar(
     "numjet.shard_map", default=(None, frozenset())
 )
+hooks.mapped_mesh = lambda: _around.get()[0]
 hooks.member_text = lambda tracer: of_members(tracer, _around.get()[0])
 
 
