@@ -312,6 +312,11 @@ x = nj.device_put(jnp.ones(2), nj.devices()[2])
 assert x.devices() == {nj.devices()[2]}
 r = nj.device_put_replicated(jnp.ones(2), nj.devices())
 assert r.shape == (3, 2) and len(r.addressable_shards) == 3
+# Training loops take a replicated value off its devices so, and hand it to `pmap` (brax).
+assert r.addressable_shards[2].data.squeeze(0).shape == (2,)
+assert r.sharding == nj.pmap(lambda a: a)(r).sharding
+parts = nj.device_put_sharded([{"a": 1.0}, {"a": 2.0}, {"a": 3.0}], nj.devices())["a"]
+assert parts.shape == (3,) and parts.addressable_shards[1].data.tolist() == [2.0]
 print("done")
 """
     assert printed(script, NUMJET_NUM_CPU_DEVICES="3") == "done\n"

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.placement.devices import PmapSharding, Sharding, device_put, place
+from numjet.api.placement.devices import Sharding, device_put, place
 from numjet.api.placement.layout import AutoLayout, Format, Layout, check_layout, labelled
+from numjet.api.placement.mesh import Mesh
 from numjet.api.placement.reshard import of_context
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
@@ -301,7 +302,9 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     """
     if len(shards) != len(devices):
         raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
-    sharding = PmapSharding(devices)
+    # What `pmap` gives: each device's shard keeps the leading axis, of size 1.
+    axis = "_internal_pmap_axis_name"
+    sharding = NamedSharding(Mesh(np.array(devices), (axis,)), PartitionSpec(axis))
     return tree.tree_map(
         lambda *parts: device_put(np.stack([np.asarray(p) for p in parts]), sharding), *shards
     )
