@@ -149,10 +149,10 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
         # The slot, which native code reads, and the attribute, where a class has one of that name.
         vars(core.Primitive)["multiple_results"].__set__(self, several)
         self.multiple_results = several
-        self.linear = self.elementwise = self.collective = False
+        self.linear = self.elementwise = self.collective = self.lays_out = False
         # Nothing of it is remembered, as its rules may change.
         self.higher_order = self.differentiable = True
-        self.reference = self.prune = self.hlo = self.run = self.transpose = None
+        self.reference = self.prune = self.hlo = self.shard = self.run = self.transpose = None
         self.partial_eval = self.stage = None
         self.eager, self.runs, self._abstract_cache = {}, {}, {}
         self.every_map = False

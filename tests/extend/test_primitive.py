@@ -396,3 +396,25 @@ def test_numpy_results_within_calls_are_arrays():
         assert [float(v) for v in nj.jvp(f, (3.0,), (1.0,))] == [19.0, 6.0]
         assert float(nj.grad(f)(3.0)) == 6.0 == float(nj.linearize(f, 3.0)[1](1.0))
         np.testing.assert_array_equal(nj.vmap(f)(jnp.arange(3.0)), np.arange(3.0) ** 2 + 10)
+
+
+def test_operands_over_a_mesh():
+    """netket's searches of states are a primitive of its own, over the mesh of its samples."""
+    p = Primitive("twice_over_a_mesh")
+    p.def_impl(lambda x: 2 * x)
+    p.def_abstract_eval(lambda x: x)
+    ad.deflinear2(p, lambda ct, x: [p.bind(ct)])
+    batching.defvectorized(p)
+    mesh = nj.make_mesh((1,), ("i",))
+    lie = nj.NamedSharding(mesh, nj.P("i"))
+    x = nj.device_put(jnp.arange(3.0), lie)
+    loss = lambda x: jnp.sum(p.bind(x) * x)
+    for lowering in (None, mlir.lower_fun(lambda x: x + x, multiple_results=False)):
+        mlir.register_lowering(p, lowering or (lambda ctx, x: ctx.module_context))
+        mapped = nj.shard_map(p.bind, mesh=mesh, in_specs=nj.P("i"), out_specs=nj.P("i"))
+        ways = [p.bind, nj.jit(p.bind), nj.vmap(p.bind), nj.jit(nj.vmap(p.bind)), mapped,
+                nj.jit(p.bind, in_shardings=lie, out_shardings=lie)]  # fmt: skip
+        for way in ways:
+            np.testing.assert_array_equal(way(x), [0.0, 2.0, 4.0])
+        for way in (nj.grad(loss), nj.jit(nj.grad(loss))):
+            np.testing.assert_array_equal(way(x), [0.0, 4.0, 8.0])
