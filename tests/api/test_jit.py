@@ -679,3 +679,26 @@ def test_what_was_called_leaves_nothing_to_the_collector() -> None:
         call()
         left[name] = gc.collect()
     assert not any(left.values()), left
+def test_what_a_function_does_not_read_needs_no_value():
+    """As in JAX; netket's natural gradients pass the parameters' shapes so."""
+    spec, keys = nj.ShapeDtypeStruct((3,), "float32"), nj.eval_shape(lambda: nj.random.key(0))
+    unread: dict[str, Callable] = {
+        "shape": lambda x, s: x + s.size,
+        "dead": lambda x, s: (jnp.sin(s), x + 3)[1],
+        "call": lambda x, s: nj.jit(lambda a, b: a + 3)(x, s),
+        "inside": lambda x, s: x + nj.jit(lambda a, b: 3.0)(1.0, spec),
+        "loop": lambda x, s: lax.fori_loop(0, 3, lambda _, c: (c[0] + 1, c[1] * 2), (x, s))[0],
+    }
+    for f in unread.values():
+        jitted = nj.jit(f)
+        close([jitted(1.0, spec), jitted(1.0, spec), jitted(1.0, jnp.ones(3))], [4.0] * 3)
+        assert jitted._cache_size() == 1
+        close(nj.grad(jitted)(1.0, spec), 1.0)
+        close(nj.vmap(jitted, (0, None))(jnp.ones(2), spec), [4.0, 4.0])
+    pair = nj.jit(lambda n, tree: n * 2 + tree["b"], static_argnums=0)
+    close(pair(3, {"a": keys, "b": 1.0}), 7.0)
+    for read in (lambda x, s: x + s, lambda x, s: s, lambda x, s: nj.jit(lambda a: a)(s)):
+        with pytest.raises(TypeError, match=r"Argument 's' of shape float32\[3\] .*no value"):
+            nj.jit(read)(1.0, spec)
+    with pytest.raises(TypeError, match="no value"):
+        nj.jit(unread["shape"], keep_unused=True)(1.0, spec)

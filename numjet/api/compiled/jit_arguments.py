@@ -24,6 +24,8 @@ from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.refs import refuse_returned
 from numjet.core.remote import Device
+from numjet.core.structural import zeros
+from numjet.transforms.simplify import dce_jaxpr
 
 # By how many they are: the structure of arguments that are leaves by position.
 positional_trees: dict[int, Any] = {}
@@ -234,20 +236,46 @@ def used_variables(jaxpr: Any) -> set:
     return {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars)
 
 
-def no_argument(x: Any, name: str, fun: Any) -> str:
-    """That an argument of a jitted function, at the path `name`, is none."""
-    if type(x) is ShapeDtypeStruct:
-        return (
-            f"Argument '{name}' of shape {x.dtype}[{','.join(map(str, x.shape))}] of type "
-            f"{type(x)} is not a valid JAX type: it has no value. Trace with it instead (.trace, "
-            ".lower, eval_shape)."
-        )
-    return (
-        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of "
-        f"type {type(x)} and was passed to the function at path {name}. {x!r} is no array and no "
-        "number: mark it as static with static_argnums or static_argnames (it must then be "
-        "hashable)."
-    )
+class NoValue(TypeError):
+    """An argument is a ShapeDtypeStruct, which a function is given that does not read it."""
+
+
+def without_values(jitted: Any, args: tuple, kwargs: dict) -> tuple[Sequence[Any], dict]:
+    """The arguments with zeros for ShapeDtypeStructs. TypeError where the function reads one."""
+    statics, leaves, treedef = jitted._flatten(args, kwargs)
+    closed = jitted.trace(*args, **kwargs).program
+    reads = dce_jaxpr(closed.jaxpr, calls=True)[1]
+    for i, x in enumerate(leaves):
+        if type(x) is ShapeDtypeStruct:
+            if reads[i - len(leaves)] or jitted.keep_unused:
+                name = jitted._arg_names(treedef)[i]
+                raise TypeError(
+                    f"Argument '{name}' of shape {x.dtype}[{','.join(map(str, x.shape))}] of type "
+                    f"{type(x)} is not a valid JAX type: it has no value, which the function "
+                    "reads. Trace with it instead (.trace, .lower, eval_shape)."
+                )
+            leaves[i] = zeros(x._aval)
+    return rejoined(statics, *tree.tree_unflatten(treedef, leaves))
+
+
+def argument_array(jitted: Any, x: Any, position: int, treedef: Any) -> Any:
+    """An argument of a jitted function that was no Array, as one."""
+    try:
+        return as_array(x)
+    except OverflowError as error:
+        raise OverflowError(
+            "An overflow was encountered while parsing an argument to a jitted computation, "
+            f"whose argument path is {jitted._arg_names(treedef)[position]}. {error}"
+        ) from None
+    except TypeError:
+        if type(x) is ShapeDtypeStruct:
+            raise NoValue from None
+        raise TypeError(
+            f"Error interpreting argument to {jitted._fun!r} as an abstract array. The problematic "
+            f"value is of type {type(x)} and was passed to the function at path "
+            f"{jitted._arg_names(treedef)[position]}. {x!r} is no array and no number: mark it as "
+            "static with static_argnums or static_argnames (it must then be hashable)."
+        ) from None
 
 
 def warn_of_place(device: Any, backend: Any) -> None:

@@ -21,6 +21,8 @@ from typing import Any
 
 from numjet.api.compiled import fastcall
 from numjet.api.compiled.jit_arguments import (
+    NoValue,
+    argument_array,
     aval_of_spec,
     check_donated,
     entry_over,
@@ -28,7 +30,6 @@ from numjet.api.compiled.jit_arguments import (
     incomparable,
     keep_over,
     meshes_of,
-    no_argument,
     note_kinds,
     output,
     positional_tree,
@@ -37,6 +38,7 @@ from numjet.api.compiled.jit_arguments import (
     says_more,
     told_of,
     warn_unusable,
+    without_values,
 )
 from numjet.api.compiled.stage_info import check_compiler_options, expected
 from numjet.api.compiled.stages import Entry, Traced, of_another
@@ -49,7 +51,7 @@ from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.base.undisturbed import undisturbed
 from numjet.core import hi, hooks
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing, argument_names
 from numjet.core.hooks import Remote, Sharded
@@ -169,7 +171,11 @@ class JitCore:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The complete way of a call."""
         try:
-            return self._call(args, kwargs)
+            try:
+                return self._call(args, kwargs)
+            except NoValue:
+                given = without_values(self, args, kwargs)
+            return self._call(*given)
         except Exception as error:
             tracebacks.hide(error)
             raise
@@ -194,7 +200,7 @@ class JitCore:
                 elif type(x) in hi.TYPES:
                     return _refs().call_with_values(self, statics, given, treedef)
                 else:
-                    x = leaves[i] = self._as_array(x, i, treedef)
+                    x = leaves[i] = argument_array(self, x, i, treedef)
             avals.append(x.aval)
         if self.layouts[0] is not None:  # axes of type Explicit are a part of avals
             jit_layouts().lay_out(self, leaves, treedef, args, kwargs)
@@ -425,18 +431,6 @@ class JitCore:
         }
         marks = tree.tree_leaves((dynamic, kw))
         return tuple([i for i, m in enumerate(marks) if m])
-
-    def _as_array(self, x: Any, position: int, treedef: Any) -> ArrayImpl:
-        try:
-            return as_array(x)
-        except OverflowError as error:
-            raise OverflowError(
-                "An overflow was encountered while parsing an argument to a jitted computation, "
-                f"whose argument path is {self._arg_names(treedef)[position]}. {error}"
-            ) from None
-        except TypeError:
-            name = self._arg_names(treedef)[position]
-            raise TypeError(no_argument(x, name, self._fun)) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
         return argument_names(self._fun, self._static_argnums, treedef)
