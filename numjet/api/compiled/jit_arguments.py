@@ -240,7 +240,7 @@ class NoValue(TypeError):
     """An argument is a ShapeDtypeStruct, which a function is given that does not read it."""
 
 
-def without_values(jitted: Any, args: tuple, kwargs: dict) -> tuple[Sequence[Any], dict]:
+def without_values(jitted: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments with zeros for ShapeDtypeStructs. TypeError where the function reads one."""
     statics, leaves, treedef = jitted._flatten(args, kwargs)
     closed = jitted.trace(*args, **kwargs).program
@@ -255,7 +255,8 @@ def without_values(jitted: Any, args: tuple, kwargs: dict) -> tuple[Sequence[Any
                     "reads. Trace with it instead (.trace, .lower, eval_shape)."
                 )
             leaves[i] = zeros(x._aval)
-    return rejoined(statics, *tree.tree_unflatten(treedef, leaves))
+    positional, named = rejoined(statics, *tree.tree_unflatten(treedef, leaves))
+    return tuple(positional), named
 
 
 def argument_array(jitted: Any, x: Any, position: int, treedef: Any) -> Any:
