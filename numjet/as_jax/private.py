@@ -114,6 +114,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.mesh", "get_concrete_mesh", "numjet.api.placement.mesh:context_mesh", "haliax"),
     ("jax._src.named_sharding", "_unpickle_named_sharding", _PICKLE + "unpickle_named_sharding",
      "pickles"),
+    ("jax._src.nn.functions", "glu", "numjet.nn:glu", "sbijax"),
     ("jax._src.numpy.einsum", "_default_poly_einsum_handler", "opt_einsum:contract_path",
      "aqtp, haliax"),
     ("jax._src.numpy.einsum", "_einsum", _HERE + "einsum_of_path", "aqtp, haliax"),
