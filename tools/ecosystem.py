@@ -114,6 +114,7 @@ LIBRARIES = (
     Library("e3nn-jax==0.21.0", "sdist", ("tests",)),
     Library("orbax-checkpoint==0.12.8", "program", ("orbax_examples.py",)),
     Library("brax==0.14.2", "wheel", ("brax",)),
+    Library("netket==3.23.0", "program", ("netket_examples.py",)),
     Library("further", "program", ("further_examples.py",), needs=(
         "dynamax==1.0.3", "evosax==0.3.2", "jaxlie==1.5.0", "jax-md==0.2.29", "gymnax==1.0.1",
         "flashbax==0.1.3", "dm-pix==0.4.5", "quadax==0.3.1", "interpax==0.3.16")),
