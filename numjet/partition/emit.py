@@ -170,7 +170,7 @@ class _Emitter:
                         f"partition: {eqn.primitive.name} gave {x.aval.shape} for {v.aval.shape} "
                         f"laid out as {layout}."
                     )
-                want = as_typed(v.aval, layout) or layout
+                want = as_typed(v.aval, layout, self.sizes) or layout
                 if want != layout:
                     x = self.moved((x, layout), want, eqn.primitive.name, "as typed", eqn.source)
                 env[v] = x, want

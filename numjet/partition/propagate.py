@@ -138,19 +138,23 @@ def _forward(
         plan.layouts[v] = wanted.get(v) if layout is None else layout
     for eqn in jaxpr.eqns:
         for v, layout in zip(eqn.outvars, _results(eqn, plan, wanted), strict=True):
-            plan.layouts[v] = as_typed(v.aval, layout)
+            plan.layouts[v] = as_typed(v.aval, layout, sizes)
     return plan
 
 
-def as_typed(aval: Any, layout: Free) -> Free:
+def as_typed(aval: Any, layout: Free, sizes: Sizes) -> Free:
     """The layout with the Explicit axes that the type of the value shows."""
     if aval.placed is None:
         return layout
-    shown = aval.placed.mesh.explicit_axes
+    mesh = aval.placed.mesh
+    own = _among(sizes, aval.placed.layout(aval.ndim), mesh)
+    if own is None:
+        return layout
+    shown = {*mesh.explicit_axes, *[a for axes in own for a in axes]}
     rest = everywhere(aval.ndim) if layout is None else layout
     return tuple([
         (*axes, *[a for a in other if a not in shown])
-        for axes, other in zip(aval.placed.layout(aval.ndim), rest, strict=True)
+        for axes, other in zip(own, rest, strict=True)
     ])  # fmt: skip
 
 
@@ -192,20 +196,26 @@ def eqn_rule(eqn: Eqn) -> Rule | None:
 
 
 def constraint(eqn: Eqn, have: Free, sizes: Sizes) -> Free:
-    """The layout that a constraint asks for; axes that it leaves open stay as they are. Axes of
-    another mesh of the same devices are those in their places, where these have the same sizes."""
+    """The layout that a constraint asks for; axes that it leaves open stay as they are."""
     sharding: Any = eqn.params.get("sharding")
     if not hasattr(sharding, "layout"):  # of one device
         return have
     ndim = eqn.outvars[0].aval.ndim
-    found = sharding.layout(ndim, everywhere(ndim) if have is None else have)
-    if all([name in sizes for axes in found for name in axes]):
-        return found
-    own = sharding.mesh.shape
+    wanted = sharding.layout(ndim, everywhere(ndim) if have is None else have)
+    found = _among(sizes, wanted, sharding.mesh)
+    return have if found is None else found
+
+
+def _among(sizes: Sizes, layout: Layout, mesh: Any) -> Free:
+    """A layout over the axes that `sizes` has. Those of another mesh of the same devices are the
+    ones in their places, where all have the same sizes; else None."""
+    if all([name in sizes for axes in layout for name in axes]):
+        return layout
+    own = mesh.shape
     if [*own.values()] != [*sizes.values()]:
-        return have
+        return None
     names = dict(zip(own, sizes))
-    return tuple([tuple([names.get(name, name) for name in axes]) for axes in found])
+    return tuple([tuple([names.get(name, name) for name in axes]) for axes in layout])
 
 
 def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:

@@ -325,6 +325,29 @@ def test_axes_of_other_names_within_a_function() -> None:
     np.testing.assert_array_equal(out, m.T * 2 + 1)
 
 
+@pytest.mark.parametrize("sizes", [(1, 4), (2, 2)])
+def test_inspections_where_axes_have_other_names(sizes: tuple) -> None:
+    """Also programs without any are walked no more once there was one somewhere."""
+    here, found = mesh(kind=EXPLICIT), []
+
+    def f(x, inspect):
+        inspect(x)
+        other = here.abstract_mesh.update(axis_sizes=sizes, axis_names=("p", "q"))
+        with use_abstract_mesh(other):
+            y = nj.reshard(x, P("q")).T * 2
+            inspect(y)
+            return y
+
+    with nj.set_mesh(here):
+        x = nj.device_put(np.zeros((4, 4), np.float32), P("r", "c"))
+        for inspect in (lambda v: nj.debug.inspect_array_sharding(v, callback=found.append),
+                        lambda v: None):  # fmt: skip
+            out = nj.jit(f, static_argnums=1)(x, inspect)
+            assert out.sharding.spec == P(None, "q")
+    assert len(found) == 2
+    assert found[0] == over("r", "c") and found[1].is_equivalent_to(out.sharding, 2)
+
+
 def test_specs_over_axes_of_several_types_are_those_of_types() -> None:
     here = nj.make_mesh((2, 2), ("r", "c"), (EXPLICIT, AUTO))
     with nj.set_mesh(here):

@@ -434,6 +434,11 @@ def _operated(closed: ClosedJaxpr, arrays: Sequence[Any], read: Sequence[Any]) -
 def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any) -> None:
     """Tell `debug.inspect_array_sharding` where values of a program lie, once for each way in which
     its arguments do."""
+    asks = closed.cache.get("inspects")
+    if asks is None:
+        asks = closed.cache["inspects"] = any(True for _ in _inspections(closed.jaxpr, []))
+    if not asks:
+        return
     layouts = tuple([None if over is None else layout_in(over.mesh, x) for x in arrays])
     key = ("inspected", None if over is None else over.mesh, layouts)
     if closed.cache.setdefault(key, (told := object())) is not told:
@@ -449,8 +454,14 @@ def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any
     plan = _propagate().propagate(flat.jaxpr, [*layouts[n:]], None, over.mesh.shape, apart)
     for eqn, plans in _inspections(flat.jaxpr, [plan]):
         (x,) = eqn.invars
+        if (said := x.aval.placed) is not None and said.mesh.shape_tuple != over.mesh.shape_tuple:
+            axes = said.mesh  # the type's, over other axes of the same devices
+            devices = over.mesh.devices.reshape(axes.axis_sizes)
+            eqn.params["callback"](said.update(mesh=Mesh(devices, axes.axis_names)))
+            continue
         found = next((f for p in plans if (f := p.of(x)) is not None), None)
-        eqn.params["callback"](own.of_layout(_propagate().as_typed(x.aval, found)))
+        layout = _propagate().as_typed(x.aval, found, over.mesh.shape)
+        eqn.params["callback"](own.of_layout(layout))
 
 
 def _inspections(jaxpr: Jaxpr, plans: list) -> Iterator[tuple[Eqn, list]]:
@@ -532,7 +543,7 @@ def _labelled(over: Any, aval: Any, layout: Any) -> Any:
     shown = over.mesh.explicit_axes
     if shown and layout is not None:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
-    found = over.of_layout(_propagate().as_typed(aval, layout))
+    found = over.of_layout(_propagate().as_typed(aval, layout, over.mesh.shape))
     if aval.placed is not None:  # where nothing else cuts it, the type's own spec is shown
         own = aval.placed.update(mesh=over.mesh)
         return own if own.layout(aval.ndim) == found.layout(aval.ndim) else found
