@@ -17,6 +17,7 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG
+from numjet.core.given import seen
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.lowering import Expand
 from numjet.core.memories import MemorySpace
@@ -209,7 +210,7 @@ def _put_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     outs = device_put_p.bind(*primals, **params)
     # Cotangents come back to where arrays were put.
     params["srcs"] = tuple([
-        src or _place_of(x) for src, x in zip(params["srcs"], primals, strict=True)
+        src or _place_of(x) for src, x in zip(params["srcs"], seen(primals), strict=True)
     ])
     dense = [i for i, t in enumerate(tangents) if type(t) is not Zero]
     puts = device_put_p.bind(*[tangents[i] for i in dense], **_chosen(params, dense))
@@ -218,7 +219,8 @@ def _put_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
 
 
 def _place_of(x: Any) -> Any:
-    """Where an array lies; None of a traced value, and where that binds nothing."""
+    """Where an array lies; None of a traced value, of what was given as a number or a NumPy array,
+    and where that binds nothing."""
     if not isinstance(x, ArrayImpl):
         return None
     return x.sharding if x._sharding is None or x._sharding.binds else None  # type: ignore[attr-defined]

@@ -89,7 +89,11 @@ def test_cotangents_come_back_to_the_device_of_the_argument() -> None:
         y, slope = nj.value_and_grad(lambda x: nj.device_put(x, nj.devices()[5]))(x)
         assert y.devices() == {nj.devices()[5]}
         assert slope.committed and slope.devices() == {nj.devices()[source]}
-    assert not nj.grad(lambda x: nj.device_put(x, nj.devices()[5]))(2.0).committed
+    to_other = nj.grad(lambda x: nj.device_put(x, nj.devices()[5]).sum())
+    for given in (2.0, np.float32(2), V, V[0].tolist()[0]):
+        assert not to_other(given).committed
+    for array in (jnp.asarray(2.0), jnp.asarray(V)):
+        assert to_other(array).committed and to_other(array).devices() == {nj.devices()[0]}
 
 
 def test_what_is_made_like_an_array() -> None:
