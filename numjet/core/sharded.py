@@ -17,7 +17,7 @@ import numpy as np
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 
 
 def constraint_of(closed: ClosedJaxpr) -> Any:
@@ -62,6 +62,16 @@ def axes_named(closed: ClosedJaxpr) -> Any:
         found = (s.mesh for s in _constraints(closed.jaxpr, False))
         closed.cache["axes"] = next(found, None)
     return closed.cache["axes"]
+
+
+def returned(closed: ClosedJaxpr) -> list[tuple[int, int]]:
+    """Which results are arguments as they are, constants first: (result, argument)."""
+    if "returned" not in closed.cache:
+        jaxpr = closed.jaxpr
+        at = {v: j for j, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
+        outs = enumerate(jaxpr.outvars)
+        closed.cache["returned"] = [(i, at[v]) for i, v in outs if type(v) is Var and v in at]
+    return closed.cache["returned"]
 
 
 def _constraints(jaxpr: Jaxpr, of_devices: bool = True) -> Iterator[Any]:

@@ -348,6 +348,38 @@ def test_inspections_where_axes_have_other_names(sizes: tuple) -> None:
     assert found[0] == over("r", "c") and found[1].is_equivalent_to(out.sharding, 2)
 
 
+@pytest.mark.parametrize("kind", [AUTO, EXPLICIT])
+def test_what_was_put_nowhere_in_particular(kind: AxisType) -> None:
+    """It lies on the default device, and programs over the mesh take it: arrays, numbers, and what
+    was made while another device was the default one."""
+    here = mesh(kind=kind)
+    with nj.default_device(nj.devices()[3]):
+        there = jnp.ones(4)
+    outside = jnp.asarray(m[:4])
+    with nj.set_mesh(here):
+        for x in (nj.device_put(m[:4]), nj.device_put([outside])[0]):
+            assert isinstance(x.sharding, SingleDeviceSharding) and not x.committed
+            assert x.devices() == {nj.devices()[0]} and len(x.addressable_shards) == 1
+            cut = nj.device_put(m[:4], P("r"))
+            for out in (x + 1, nj.jit(lambda v: v + 1)(x), nj.grad(lambda v: (v**2).sum())(x)):
+                assert out.sharding.mesh == here
+            assert (x * cut).sharding.spec[0] == nj.jit(lambda a, b: a * b)(x, cut).sharding.spec[0]
+        for way in (lambda f: f, nj.jit):
+            assert way(lambda v: v + 1)(there).sharding.mesh == here
+
+
+def test_arguments_that_are_returned_show_no_entries() -> None:
+    with nj.set_mesh(mesh(kind=EXPLICIT)):
+        x = jnp.asarray(nj.device_put(m))
+        same, made = nj.jit(lambda x: (x, x + 1))(x)
+        held = nj.jit(lambda: x)()
+        own = nj.jit(lambda x: x)(nj.device_put(m, P(None, None)))
+        asked = nj.jit(lambda x: x, out_shardings=P("r"))(x)
+    assert (same.sharding.spec, made.sharding.spec) == (P(), P(None, None))
+    assert (held.sharding.spec, own.sharding.spec) == (P(), P(None, None))
+    assert asked.sharding.spec == P("r")
+
+
 def test_specs_over_axes_of_several_types_are_those_of_types() -> None:
     here = nj.make_mesh((2, 2), ("r", "c"), (EXPLICIT, AUTO))
     with nj.set_mesh(here):

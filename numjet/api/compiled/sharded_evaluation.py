@@ -12,7 +12,7 @@ import importlib
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from numjet.api.placement.devices import (
     at_default,
     bound_device,
     device_put,
-    first_device,
     kind_of,
     place,
 )
@@ -48,7 +47,7 @@ from numjet.core.avals import Placed, any_placed, is_lenient
 from numjet.core.cluster import Cluster
 from numjet.core.evaluate import evaluate as evaluate_plain
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.sharded import (
@@ -58,6 +57,7 @@ from numjet.core.sharded import (
     counts_named,
     devices_named,
     place_of,
+    returned,
 )
 
 
@@ -70,6 +70,11 @@ def _processes() -> Any:
 def _propagate() -> Any:
     """The partitioner, which few programs need."""
     return importlib.import_module("numjet.partition.propagate")
+
+
+@functools.cache
+def _inspections() -> Any:
+    return importlib.import_module("numjet.api.execution.inspections")
 
 
 def common_sharding(
@@ -119,7 +124,9 @@ def check_context(values: Sequence[Any], name: str) -> None:
     for x in values:
         sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
         if not hasattr(sharding, "layout"):
-            if type(x) is ShardedArray and isinstance(sharding, SingleDeviceSharding):
+            if type(x) is ShardedArray and sharding.binds and isinstance(
+                sharding, SingleDeviceSharding
+            ):
                 place, devices = (sharding._device,), mesh.devices_in_order
                 if tuple(devices) == place:
                     continue
@@ -316,7 +323,8 @@ def run(
         elif not named.mesh.alike(over.mesh):
             over = named
     if Sharded.inspects:
-        inspected(closed, over, arrays, single)
+        given = tuple([None if over is None else layout_in(over.mesh, x) for x in arrays])
+        _inspections().inspected(closed, over, given, single)
     free = [x.aval.placed is None and Cluster.count == 1 for x in arrays[:held]]
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
@@ -348,6 +356,11 @@ def run(
             s if t is not None or a.placed is not None else _as_written(s, a.ndim, first)
             for s, t, a in zip(labels, told, closed.out_avals, strict=True)
         ]
+    if over.mesh.are_all_axes_explicit:
+        for i, j in returned(closed):
+            own = getattr(arrays[j], "_sharding", None)
+            if wanted[i] is None and (own is None or not own.binds):
+                labels[i] = over.of_entries(())
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
 
 
@@ -431,49 +444,6 @@ def _operated(closed: ClosedJaxpr, arrays: Sequence[Any], read: Sequence[Any]) -
     return [x for x, used in zip(arrays, flags, strict=True) if used and id(x) in known]
 
 
-def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any) -> None:
-    """Tell `debug.inspect_array_sharding` where values of a program lie, once for each way in which
-    its arguments do."""
-    asks = closed.cache.get("inspects")
-    if asks is None:
-        asks = closed.cache["inspects"] = any(True for _ in _inspections(closed.jaxpr, []))
-    if not asks:
-        return
-    layouts = tuple([None if over is None else layout_in(over.mesh, x) for x in arrays])
-    key = ("inspected", None if over is None else over.mesh, layouts)
-    if closed.cache.setdefault(key, (told := object())) is not told:
-        return
-    flat = _propagate().flatten(closed)
-    if over is None:
-        place = single or SingleDeviceSharding(first_device())
-        for eqn, _ in _inspections(flat.jaxpr, []):
-            eqn.params["callback"](place)
-        return
-    own = over.over_mesh(Mesh(over.mesh.devices, over.mesh.axis_names))
-    n, apart = len(closed.jaxpr.constvars), not over.mesh.is_multi_process
-    plan = _propagate().propagate(flat.jaxpr, [*layouts[n:]], None, over.mesh.shape, apart)
-    for eqn, plans in _inspections(flat.jaxpr, [plan]):
-        (x,) = eqn.invars
-        if (said := x.aval.placed) is not None and said.mesh.shape_tuple != over.mesh.shape_tuple:
-            axes = said.mesh  # the type's, over other axes of the same devices
-            devices = over.mesh.devices.reshape(axes.axis_sizes)
-            eqn.params["callback"](said.update(mesh=Mesh(devices, axes.axis_names)))
-            continue
-        found = next((f for p in plans if (f := p.of(x)) is not None), None)
-        layout = _propagate().as_typed(x.aval, found, over.mesh.shape)
-        eqn.params["callback"](own.of_layout(layout))
-
-
-def _inspections(jaxpr: Jaxpr, plans: list) -> Iterator[tuple[Eqn, list]]:
-    """The equations that ask where values lie, and what was found for the jaxpr that has them."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "inspect_sharding":
-            yield eqn, plans
-        inner = [found for p in plans for found in p.inner.get(id(eqn), ())]
-        for held in subjaxprs(eqn.params):
-            yield from _inspections(held, inner)
-
-
 def typed(over: Any, aval: Any) -> Any:
     """The sharding that the type of a result says, where all axes of the mesh are Explicit."""
     if not over.mesh.are_all_axes_explicit:
@@ -506,6 +476,8 @@ class _Place(ArrayImpl):
 
 
 def _on(x: Any, sharding: Any) -> Any:
+    if sharding is None and Sharded.placing:
+        sharding = hooks.sharding_of_nowhere(x.ndim)
     return at_default(x) if sharding is None else place(x, sharding)
 
 

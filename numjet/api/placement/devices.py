@@ -569,6 +569,8 @@ def put(x: Any, device: Any) -> Any:
         if not leaf.dtype.itemsize and not isinstance(leaf, Tracer):  # of dtype float0
             return no_tangents(leaf.shape)
         if sharding is None:
+            if Sharded.placing and type(leaf) is ArrayImpl and leaf._sharding is None:
+                return place(leaf, DefaultSharding(first_device()))  # not over the mesh
             return leaf
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
             return leaf if isinstance(device, Sharding) else another(leaf)
