@@ -29,9 +29,9 @@ from numjet.ops.reduce import sum_over
 from numjet.ops.shape import canonical_shape
 
 
-def _checked(name: str, sharding: Any) -> Sharding:
+def _checked(name: str, sharding: Any, error: type[Exception] = ValueError) -> Sharding:
     if isinstance(sharding, PartitionSpec):
-        sharding = of_context(name, sharding, ValueError)
+        sharding = of_context(name, sharding, error)
     if not isinstance(sharding, Sharding):
         raise TypeError(f"{name}: sharding should be an instance of `jax.sharding` "
                         f"(numjet.sharding.Sharding), got {sharding!r} of type "
@@ -96,7 +96,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
             check_layout("make_array_from_callback results", sharding.layout, shape)
         given = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
         return labelled(given, sharding.layout)
-    sharding = _checked("make_array_from_callback", sharding)
+    sharding = _checked("make_array_from_callback", sharding, TypeError)
     parts: list[tuple[tuple, Any]] = []
     first: Any = None
     places = _mine(sharding, shape)

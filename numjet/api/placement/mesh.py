@@ -650,7 +650,7 @@ def make_mesh(
     axis_shapes: an integer for each axis; axis_names: its name. axis_types: an AxisType for each
     axis, `Explicit` unless given. devices: those to take instead. Raises ValueError when there are
     fewer devices than the product (config `num_cpu_devices` sets how many virtual ones there are)
-    and when names and sizes do not match.
+    and when names and sizes do not match, IndexError for an axis of none.
 
     >>> import numjet as nj
     >>> dict(nj.make_mesh((1, 1), ("x", "y")).shape)
@@ -669,6 +669,10 @@ def make_mesh(
             f"{axis_names} and axis_types={tuple(axis_types)}."
         )
     count = math.prod(shape)
+    if count == 0:
+        raise IndexError(
+            f"make_mesh: axis_shapes {shape} leave no device. Give each axis one at least."
+        )
     if count > len(given):
         raise ValueError(
             f"make_mesh: axis_shapes {shape} needs {count} devices, there are {len(given)}. Set "
