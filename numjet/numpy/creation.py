@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted, written_apart
 from numjet.api.maps.mapping import vmap
 from numjet.api.placement import interchange
 from numjet.api.placement.computed import computed_on
@@ -188,8 +188,16 @@ def taking_lists(function: Callable) -> Callable:
     return taken
 
 
+@written_apart
+def _as_equation(x: Any) -> Any:
+    """x as an equation, where `make_jaxpr` traces."""
+    return lax.copy_p.bind(x) if wanted() else x
+
+
 def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
     if isinstance(x, Array):
+        if copy and FLAG.uses:
+            x = _as_equation(x)
         out = x if dtype is None else cast(x, dtype)
         return another(x) if copy and out is x else out
     if hooks.guards is not None:

@@ -27,13 +27,13 @@ from numjet.core.avals import ShapedArray, is_lenient
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
-from numjet.core.structural import scalar
+from numjet.core.structural import convert_element_type_p, scalar
 from numjet.core.trace import Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.elementwise import add
 from numjet.numpy.logic import less, where
-from numjet.numpy.promote import broadcast, join_shapes, strong
+from numjet.numpy.promote import broadcast, join_shapes
 from numjet.ops.shape import iota_p
 from numjet.ops.slicing import index_dtype, narrow_index
 from numjet.transforms.again import again, as_one
@@ -149,7 +149,7 @@ def _normalize(item: Any, position: int) -> Any:
             "Indexer must have integer or boolean type, got indexer with type "
             f"{dtype} at position {position}. Convert it with .astype(int)."
         )
-    if not array.aval.shape and type(array) is ArrayImpl:
+    if not array.aval.shape and type(array) is ArrayImpl and not (FLAG.uses and wanted()):
         return array._value[()].item()
     return array
 
@@ -674,17 +674,23 @@ def _dynamic_block(x: Any, plan: Plan, arrays: dict[int, Any], ints: dict[int, i
         for k, slot in ranges.items()
     }
     starts = [arrays[k] if k in arrays else scalar(known[k], dtype) for k in range(x.aval.ndim)]
-    if len(starts) == 1 and starts[0].aval.weak_type and isinstance(starts[0], Tracer):
+    if len(starts) == 1 and starts[0].aval.weak_type:
         (i,) = starts
         below = less(i, 0)
-        beyond = lax.add(strong(i), scalar(x.aval.shape[0], i.aval.dtype))
+        beyond = lax.add(_converted(i), scalar(x.aval.shape[0], i.aval.dtype))
         starts = [lax.select_n(below, i, beyond)]
         return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     alike = len({i.aval.dtype for i in starts}) == 1 and dtypes.kind(starts[0].aval.dtype) == "i"
     if not alike:
         starts = [i if i.aval.dtype == dtype else narrow_index(i, dtype) for i in starts]
-    x = lax.dynamic_slice(x, [strong(i) for i in starts], sizes)
+    starts = [_converted(i) if i.aval.weak_type else i for i in starts]
+    x = lax.dynamic_slice(x, starts, sizes)
     return lax.rev(x, turned) if turned else x
+
+
+def _converted(i: Any) -> Any:
+    """The position without weak type: by an equation also of an array whose value is known."""
+    return convert_element_type_p.bind(i, new_dtype=i.aval.dtype, weak_type=False)
 
 
 def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:

@@ -18,14 +18,16 @@ from numjet.numpy import lax_names as lax
 from numjet.numpy.binary import heaviside
 from numjet.numpy.elementwise import constant, floor_divide, prepared, remainder, zeros_like
 from numjet.numpy.float_parts import copysign, modf, signbit
-from numjet.numpy.indexing import get
 from numjet.numpy.logic import where
 from numjet.numpy.promote import (
+    as_arrays,
     canonical_axis,
     one_array,
     promote_dtypes,
     promote_inexact,
     promote_numeric,
+    promoted,
+    strong,
 )
 from numjet.numpy.shape import ravel
 from numjet.numpy.take import take
@@ -73,6 +75,17 @@ def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
 
 
 _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "remainder")]
+
+
+@form("fmod")
+def fmod_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = as_arrays("fmod", x1, x2)
+    if dtypes.kind(promoted(x, y)[0]) in "iu" and dtypes.kind(y.aval.dtype) in "iu":
+        one, shape = constant(1, y), y.aval.shape
+        none = lax.eq(y, zeros_like(y))
+        y = where(none, broadcast_in_dim(one, shape, ()) if shape else one, y)
+    x, y = prepared("fmod", promote_numeric, x, y)
+    return lax.rem(x, y)
 
 
 @form("of integer powers")
@@ -134,8 +147,34 @@ def modf_in_jax(x: Any, /, out: Any = None) -> tuple[Any, Any]:
 def scaled_log_in_jax(value: Any, base: float) -> Any:
     """A logarithm to another base of the natural one."""
     if base == 2:
-        return lax.div(value, lax.log(constant(2, value)))
-    return lax.mul(value, constant(1 / math.log(base), value))
+        return lax.div(value, lax.log(strong(constant(2, value))))
+    return lax.mul(value, strong(constant(1 / math.log(base), value)))
+
+
+def _series_of(order: int) -> Any:
+    """The derivative of this order of sin(x) / x by its series, whose first term counts at 0."""
+
+    @jvp_of_arrays
+    def _sinc_maclaurin(x: Any) -> Any:
+        out = lax.mul(x, constant(0, x))
+        if order % 2:
+            return out
+        return lax.add(out, constant((-1) ** (order // 2) / (order + 1), x))
+
+    def _sinc_maclaurin_jvp(primals: tuple, tangents: tuple) -> tuple:
+        (x,), (dx,) = primals, tangents
+        return _sinc_maclaurin(x), lax.mul(_series_of(order + 1)(x), dx)
+
+    _sinc_maclaurin.defjvp(_sinc_maclaurin_jvp)
+    return _sinc_maclaurin
+
+
+@form("sinc")
+def sinc_in_jax(x: Any, /) -> Any:
+    (x,) = promote_inexact(one_array("sinc", x))
+    zero, scaled = lax.eq(x, constant(0, x)), lax.mul(constant(math.pi, x), x)
+    safe = where(zero, constant(1, x), scaled)
+    return where(zero, _series_of(0)(scaled), lax.div(lax.sin(safe), safe))
 
 
 @form("divmod")
@@ -158,16 +197,23 @@ def take_in_jax(
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "take")
+    sizes, shape = x.aval.shape, index.aval.shape
+    if dtypes.is_key(x.aval.dtype) or not sizes[axis] <= np.iinfo(index.aval.dtype).max:
+        return take(x, index, axis, None, mode, unique_indices, indices_are_sorted, fill_value)
     if mode == "wrap":
-        index = _shown[1].call((index, constant(x.aval.shape[axis], index)), {})
-    elif mode != "clip" and dtypes.kind(index.aval.dtype) == "i":
+        index = _shown[1].call((index, constant(sizes[axis], index)), {})
+    elif mode != "clip":
         below = lax.lt(index, constant(0, index))
-        index = where(below, lax.add(index, constant(x.aval.shape[axis], index)), index)
-    return get(
-        x, (slice(None),) * axis + (index,), fill_value=fill_value,
+        index = where(below, lax.add(index, constant(sizes[axis], index)), index)
+    numbers = lax.GatherDimensionNumbers(
+        (*range(axis), *range(axis + len(shape), x.aval.ndim - 1 + len(shape))), (axis,), (axis,)
+    )
+    return lax.gather(
+        x, broadcast_in_dim(index, (*shape, 1), tuple(range(len(shape)))), numbers,
+        (*sizes[:axis], 1, *sizes[axis + 1 :]),
         mode={"clip": "clip", "wrap": "promise_in_bounds"}.get(mode, "fill"),
-        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
-        wrap_negative_indices=False,
+        fill_value=fill_value, unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
     )  # fmt: skip
 
 

@@ -82,7 +82,8 @@ def hypot_in_jax(x1: Any, x2: Any, /) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         return hypot(x1, x2)
     x, y = lax.abs(x), lax.abs(y)
-    infinite = lax.bitwise_or(lax.eq(x, constant(np.inf, x)), lax.eq(y, constant(np.inf, y)))
+    endless = strong(constant(np.inf, x))
+    infinite = lax.bitwise_or(lax.eq(x, endless), lax.eq(y, endless))
     large, small = lax.max(x, y), lax.min(x, y)
     zero = lax.eq(large, zeros_like(large))
     again, one = lax.eq(large, zeros_like(large)), constant(1, large)

@@ -73,6 +73,7 @@ from numjet.ops.scatter import (
 from numjet.ops.shape import (
     broadcasted_iota,
     concatenate,
+    copy_p,
     expand_dims,
     iota,
     pad,

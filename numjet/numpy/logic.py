@@ -126,7 +126,11 @@ def _promote_bool(*xs: Any) -> list[Any]:
     dtype."""
     dtype, weak = promoted(*xs)  # raises for dtypes that are not joined
     if FLAG.uses and wanted():
-        xs = tuple([x if x.aval.dtype == dtype else cast(x, dtype) for x in xs])
+        xs = tuple([x if x.aval.dtype == dtype else cast(x, dtype, weak) for x in xs])
+        if dtype is not dtypes.bool_ and weak:  # of arrays strong truth, as zeros of JAX' are
+            zeros = [zeros_like(x) for x in xs]
+            zeros = [strong(z) if x.aval.shape else z for x, z in zip(xs, zeros, strict=True)]
+            return [lax.ne(x, z) for x, z in zip(xs, zeros, strict=True)]
     if dtype is dtypes.bool_ or weak and any([x.aval.shape for x in xs]):
         return [strong(as_bool(x)) for x in xs]
     return [cast(as_bool(x), dtypes.bool_, True) if weak else as_bool(x) for x in xs]

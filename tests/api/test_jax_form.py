@@ -27,6 +27,7 @@ saved = jax.checkpoint_policies.dots_saveable
 held = jax.jit(lambda v: m @ v)
 y = jnp.array([0.3, 0.9, 0.6])
 b = jnp.array([True, False, True])
+place = jnp.asarray(1)
 sq = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
 t = jnp.ones((2, 3, 3))
 q4 = jnp.ones((2, 5, 4, 8))

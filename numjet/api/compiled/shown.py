@@ -38,7 +38,7 @@ _STATIC = frozenset(
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
     "allow_negative_indices log_space indices_are_sorted symmetrize_input trans unit_diagonal "
-    "overwrite_a overwrite_b check_finite include_initial lwork permute_l".split()
+    "overwrite_a overwrite_b check_finite include_initial lwork permute_l fill_value".split()
 )
 
 # By module: public functions and the names of their calls.
