@@ -2,6 +2,7 @@
 
 A list of names, nothing else; the functions live in `numjet.base.tree`.
 """
+from .base.class_names import renamed as _renamed
 from .base.tree import (
     static_field as static,
     tree_all as all,
@@ -24,6 +25,9 @@ __all__ = [
     "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
     "unflatten",
 ]
+
+for _name in __all__:
+    globals()[_name] = _renamed(globals()[_name], _name, __name__)
 
 
 def __dir__() -> list[str]:

@@ -47,6 +47,15 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    "jax.experimental.fused": {"fused": "numjet.as_jax.refused:fused"},
+    "jax.experimental.profiler": {
+        "get_profiled_instructions_proto": "numjet.as_jax.refused:get_profiled_instructions_proto"
+    },
+    "jax.experimental.transfer": {
+        name: f"numjet.as_jax.refused:{name}"
+        for name in "TransferConnection TransferServer make_error_array "
+        "start_transfer_server".split()
+    },
     "jax.experimental.pallas": {"dot": "numjet.experimental.pallas.triton:dot"},
     "jax.experimental.pallas.ops": {},
     "jax.experimental.pallas.ops.tpu": {},
@@ -82,6 +91,11 @@ NAMES: dict[str, dict[str, str]] = {
         for name in ("_LimitInFlightBytes", "_REMOTE_URL_PREFIXES", "_get_metadata")
     },
     "jax.dtypes": {"finfo": "ml_dtypes:finfo"},
+    "jax.experimental": {
+        "EArray": "numjet.as_jax.refused:EArray",
+        "compilation_cache": "jax.experimental.compilation_cache",
+        "primal_tangent_dtype": "numjet.as_jax.refused:primal_tangent_dtype",
+    },
     "jax.numpy": {
         # What the array API standard has programs ask a namespace for.
         "__array_api_version__": "numjet.numpy:__array_api_version__",
@@ -168,6 +182,20 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
 HIDDEN: dict[str, frozenset[str]] = {
     "jax": INTERNAL, "jax.lax.linalg": frozenset({"solve"}),
     "jax.sharding": frozenset({"P", "use_mesh"}),
+    "jax.interpreters.ad": frozenset(
+        "Primitive Rules WrappedFun as_array aval_of clear_caches".split()
+    ),
+    "jax.interpreters.batching": frozenset(
+        "Primitive Rules as_array broadcast_in_dim clear_caches reshape".split()
+    ),
+    "jax.extend.core": frozenset(
+        "NO_EFFECTS as_array axis_names nonempty_axis_env under_jit under_vmap".split()
+    ),
+    "jax.extend.core.primitives": frozenset(
+        "Axis LoweredFun REGISTRY WrappedFun call_batch call_impl call_jvp call_transpose "
+        "eval_closed registered".split()
+    ),
+    "jax.extend.mlir": frozenset({"NO_MLIR", "NeedsMLIR"}),
 }
 
 # Names of ours that stand in no `__all__`, and that JAX's modules have.
@@ -184,8 +212,8 @@ KEPT: dict[str, frozenset[str]] = {
         "optimal_step_size ravel_pytree runge_kutta_step".split()
     ),
     "jax.interpreters.mlir": frozenset(
-        "DEVICE_TO_DEVICE_TYPE LoweringRule Mesh RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE Value ir "
-        "ir_tree_registry ir_type_handlers".split()
+        "AxisContext DEVICE_TO_DEVICE_TYPE LoweringRule Mesh MeshAxisName RECV_FROM_HOST_TYPE "
+        "SEND_TO_HOST_TYPE Value ir ir_tree_registry ir_type_handlers".split()
     ),
 }
 

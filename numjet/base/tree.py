@@ -18,11 +18,11 @@ from .tree_paths import (
     difference_text,
     equality_errors,
     flatten_axes,
-    flatten_with_path,
     keystr,
     leaf_path,
     prefix_errors,
     structure_difference,
+    tree_flatten_with_path,
 )
 from .tree_registry import (
     DictKey,
@@ -269,8 +269,6 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 
 # -- key paths ----------------------------------------------------------------------------------
 
-tree_flatten_with_path = flatten_with_path
-
 
 def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                           is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
@@ -283,7 +281,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
     >>> tree.leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
     """
-    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
@@ -299,7 +297,7 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
     >>> tree.map_with_path(lambda path, x: (len(path), x), {"a": 1, "b": [2]})
     {'a': (1, 1), 'b': [(2, 2)]}
     """
-    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = _columns("tree_map_with_path", treedef, rest)
     return treedef.unflatten([f(path, leaf, *others) for (path, leaf), *others
                               in zip(pairs, *columns, strict=True)])

@@ -43,7 +43,7 @@ def child_keys(kind: NodeKind, node: Any, count: int) -> list:
     return keys + [FlattenedIndexKey(i) for i in range(len(keys), count)]
 
 
-def flatten_with_path(
+def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """The leaves of a tree with the ways to them, and its structure.

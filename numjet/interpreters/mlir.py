@@ -28,6 +28,7 @@ from numjet.extend.primitive import (
 )
 
 LoweringRule = Callable
+MeshAxisName = AxisContext = Any
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:

@@ -58,6 +58,7 @@ from numjet.api.eager.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
 )
+from numjet.base.class_names import renamed as _renamed
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (
@@ -547,6 +548,12 @@ if hasattr(_scalar_types, "int1"):
     int1, uint1 = _scalar_types.int1, _scalar_types.uint1
 bool = bool_
 atan2 = arctan2
+for _name in (
+    "abs acos acosh amax amin around asin asinh atan atan2 atanh bitwise_invert "
+    "bitwise_left_shift bitwise_not bitwise_right_shift conjugate degrees mod pow radians "
+    "true_divide"
+).split():
+    globals()[_name] = _renamed(globals()[_name], _name, __name__)
 e, pi, inf, nan, euler_gamma = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma
 newaxis = None
 printoptions, get_printoptions = _np.printoptions, _np.get_printoptions

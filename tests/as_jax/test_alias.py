@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from oracle import run_in_oracle
 from python_process import ROOT, run
 
 from numjet import export
@@ -401,7 +402,7 @@ BESIDE = {
     },
     "jax.experimental.checkify": {"ErrorCategory"},
     "jax.experimental.shard_map": {"shard_map"},
-    "jax.interpreters.mlir": {"LoweringRule"},
+    "jax.interpreters.mlir": {"AxisContext", "LoweringRule", "MeshAxisName"},
     "jax.interpreters.partial_eval": {"Val"},
     "jax.interpreters.xla": {"pytype_aval_mappings"},
     "jax.lax": {
@@ -542,3 +543,51 @@ def test_modules_that_jax_does_not_have_do_not_show():
     """)
     assert seen["there"] == [False] * 7 + [True] * 3
     assert seen["dir"] == ["fft"]
+
+
+def test_names_that_are_refused_can_be_imported():
+    said = report("""
+        import numjet.as_jax
+        import jax, jax.experimental, jax.numpy as jnp
+        from jax.experimental import EArray, fused, primal_tangent_dtype, profiler, transfer
+        from jax.extend import sharding
+        from jax.interpreters import ad, batching, mlir
+
+        assert jax.experimental.compilation_cache.compilation_cache.set_cache_dir
+        said = []
+        for call in (
+            lambda: EArray(None, None), lambda: primal_tangent_dtype(jnp.int8, jnp.bfloat16),
+            lambda: fused.fused(out_spaces=()), lambda: transfer.start_transfer_server(),
+            lambda: transfer.make_error_array(None, "lost"), lambda: transfer.TransferServer(),
+            lambda: profiler.get_profiled_instructions_proto("."),
+            lambda: sharding.get_hlo_sharding_from_serialized_proto(b""),
+            lambda: sharding.get_op_sharding_from_serialized_proto(b""),
+            lambda: sharding.get_serialized_proto_from_hlo_sharding(None),
+        ):
+            try:
+                call()
+            except NotImplementedError as e:
+                said.append(str(e))
+        assert mlir.AxisContext and mlir.MeshAxisName
+        assert not {"Primitive", "Rules", "as_array", "clear_caches"} & {*dir(ad), *dir(batching)}
+        out["said"] = said
+    """)["said"]
+    assert len(said) == 10 and all(text.endswith(".") for text in said)
+
+
+def test_aliases_have_names_of_their_own():
+    """The functions of jax.numpy and jax.tree say the names that JAX's say."""
+    code = """
+        import jax, jax.numpy as jnp
+        names = [[module.__name__ + "." + n, f.__name__, getattr(f, "__qualname__", "")]
+                 for module in (jnp, jax.tree)
+                 for n, f in sorted(vars(module).items()) if n[:1] != "_" and callable(f)
+                 and not isinstance(f, type) and isinstance(getattr(f, "__name__", None), str)]
+        out["names"] = NAMES
+    """
+    ours = report("import numjet.as_jax\n" + textwrap.dedent(code).replace("NAMES", "names"))
+    theirs = run_in_oracle(textwrap.dedent(code).replace("NAMES", "np.array(names)"))
+    known = dict((n, rest) for n, *rest in ours["names"])
+    asked = [(n, rest) for n, *rest in theirs["names"].tolist() if n in known]
+    assert len(asked) > 350
+    assert [(n, known[n], rest) for n, rest in asked if known[n] != rest] == []

@@ -622,7 +622,9 @@ def test_keys_print_compare_and_pickle():
 def test_public_namespaces_hold_the_same_functions():
     for name in numjet.tree.__all__:
         if name != "static":
-            assert getattr(numjet.tree, name) is getattr(tu, f"tree_{name}")
+            short, long = getattr(numjet.tree, name), getattr(tu, f"tree_{name}")
+            assert short.__code__ is long.__code__ and short.__name__ == name
+            assert long.__name__ == f"tree_{name}"
     assert all(hasattr(tu, name) for name in tu.__all__)
 
 
