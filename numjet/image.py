@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet import numpy as jnp
+from numjet import lax, numpy as jnp
 from numjet.api.compiled.hashed import hold
+from numjet.api.compiled.shown import form
 from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import any_symbolic, index_of
@@ -297,6 +298,62 @@ def _real(dtype: Any) -> Any:
     """The dtype of weights: those of half floats are computed in single precision."""
     real = dtypes.real_of(dtype) if dtypes.is_complex(dtype) else dtype
     return real if real.itemsize >= 4 else dtypes.float32
+
+
+# ------------------------------------------------------------------ as JAX writes it
+_in_place = resize  # below it is one that asks for its form
+
+
+@form("_resize")
+def _resize_in_jax(
+    image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = Precision.HIGHEST
+) -> Any:
+    """`resize` in JAX's equations, for who looks at jaxprs."""
+    given, (image, shape, method) = image, _prepared("resize", image, shape, method)
+    axes = [d for d in range(image.ndim) if shape[d] != image.shape[d]]
+    known = method in (ResizeMethod.NEAREST, ResizeMethod.LINEAR, ResizeMethod.CUBIC)
+    if not known or 0 in (*shape, *image.shape) or any_symbolic((*shape, *image.shape)):
+        return _in_place(given, shape, method, antialias, precision)
+    if method is ResizeMethod.NEAREST:
+        for d in axes:
+            at = lax.iota(dtypes.float32, shape[d]) + 0.5
+            at = lax.floor(at * float(image.shape[d]) / float(shape[d])).astype(jnp.int32)
+            image = image.at[(slice(None),) * d + (at,)].get(mode="promise_in_bounds")
+        return image
+    image = _floating(image)
+    if not axes:
+        return image
+    if _real(image.dtype) != image.dtype:
+        return _in_place(given, shape, method, antialias, precision)
+    letters = list(range(image.ndim))
+    operands: list[Any] = [image, letters]
+    for d in axes:
+        operands += [
+            _weights_in_jax(image.shape[d], shape[d], image.dtype, method, antialias),
+            [d, image.ndim + d],
+        ]
+    out = [image.ndim + d if d in axes else d for d in letters]
+    return jnp.einsum(*operands, out, precision=precision)
+
+
+def _weights_in_jax(n: int, size: int, dtype: Any, method: ResizeMethod, antialias: bool) -> Any:
+    """As `_weights`, without a shift."""
+    inverse = jnp.asarray(n / size, dtype)
+    width = lax.max(jnp.asarray(n / size), 1.0) if antialias else 1.0
+    places = (lax.iota(dtype, size) + 0.5) * inverse - jnp.asarray(0.0, dtype) - 0.5
+    pixels = lax.iota(dtype, n)
+    x = jnp.abs(places[None, :] - pixels[:, None]) / width
+    if method is ResizeMethod.LINEAR:
+        weights = jnp.maximum(0, 1 - jnp.abs(x))
+    else:
+        near, beyond = ((1.5 * x - 2.5) * x) * x + 1.0, x >= 1.0
+        weights = jnp.where(beyond, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0, near)
+        weights = jnp.where(x >= 2.0, 0.0, weights)
+    total = jnp.sum(weights, axis=0, keepdims=True)
+    least = 1000 * float(np.finfo(np.float32).eps)
+    weights = jnp.where(jnp.abs(total) > least, weights / jnp.where(total != 0, total, 1), 0)
+    inside = jnp.logical_and(places >= -0.5, places <= n - 0.5)[None, :]
+    return jnp.where(inside, weights, 0)
 
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

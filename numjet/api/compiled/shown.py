@@ -38,7 +38,8 @@ _STATIC = frozenset(
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
     "allow_negative_indices log_space indices_are_sorted symmetrize_input trans unit_diagonal "
-    "overwrite_a overwrite_b check_finite include_initial lwork permute_l fill_value".split()
+    "overwrite_a overwrite_b check_finite include_initial lwork permute_l fill_value "
+    "antialias precision".split()
 )
 
 # By module: public functions and the names of their calls.
@@ -80,6 +81,7 @@ def _table(text: str) -> dict[str, str]:
 CALLS = defaultdict(dict, {
     "numjet.numpy": _table(_NUMPY),
     "numjet.numpy.linalg": _table(_LINALG),
+    "numjet.image": _table("resize:_resize"),
     "numjet.nn": _table(_NN),
     "numjet.random": _table(_RANDOM),
     "numjet.scipy.linalg": _table(
