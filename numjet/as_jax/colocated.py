@@ -15,10 +15,10 @@ from numjet.core.array import Array
 _WORDS = ("in_specs", "out_specs_fn", "devices")
 
 
-def colocated_cpu_devices(devices: Any) -> Any:
-    """The CPU devices beside `devices`, or beside those of a mesh: all devices are the CPU's, so
-    these themselves, a mesh as it is and others as a list."""
-    return devices if hasattr(devices, "axis_names") else list(devices)
+def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
+    """The CPU devices beside some, or beside those of a mesh: all devices are the CPU's, so these
+    themselves, a mesh as it is and others as a list."""
+    return devices_or_mesh if hasattr(devices_or_mesh, "axis_names") else list(devices_or_mesh)
 
 
 def colocated_python(fun: Callable) -> Callable:

@@ -591,3 +591,21 @@ def test_aliases_have_names_of_their_own():
     asked = [(n, rest) for n, *rest in theirs["names"].tolist() if n in known]
     assert len(asked) > 350
     assert [(n, known[n], rest) for n, rest in asked if known[n] != rest] == []
+
+
+def test_parameters_have_jaxs_names():
+    code = """
+        import inspect
+        from jax.experimental import colocated_python, custom_partitioning, sparse
+        texts = [[(p.name, p.kind.name, p.default is p.empty)
+                  for p in inspect.signature(f).parameters.values()]
+                 for f in (custom_partitioning.SdyShardingRule, custom_partitioning.ArrayMapping,
+                           colocated_python.colocated_cpu_devices,
+                           sparse.bcoo_conv_general_dilated)]
+        out["texts"] = TEXTS
+    """
+    ours = report("import numjet.as_jax\n" + textwrap.dedent(code).replace("TEXTS", "texts"))
+    told = textwrap.dedent(code).replace("TEXTS", "np.array(list(map(str, texts)))")
+    theirs = run_in_oracle(told)
+    as_text = [str([tuple(p) for p in function]) for function in ours["texts"]]
+    assert as_text == theirs["texts"].tolist()

@@ -47,16 +47,16 @@ class ArrayMapping(tuple):
 
     __slots__ = ()
 
-    def __new__(cls, *dims: Any) -> ArrayMapping:
-        for each in dims:
+    def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
+        for each in dim_mappings:
             if not isinstance(each, str | CompoundFactor):
                 raise ValueError(
                     "Each element of ArrayMapping must be a str or CompoundFactor, but got "
                     f"{type(each)}."
                 )
-        if BATCHING in dims[1:]:
+        if BATCHING in dim_mappings[1:]:
             raise ValueError("Ellipsis can only be used at the beginning of a dimension list.")
-        return tuple.__new__(cls, dims)
+        return tuple.__new__(cls, dim_mappings)
 
 
 class SdyShardingRule:
@@ -71,6 +71,7 @@ class SdyShardingRule:
         self,
         operand_mappings: Sequence[Any],
         result_mappings: Sequence[Any],
+        *,
         reduction_factors: Sequence[str] = (),
         need_replication_factors: Sequence[str] = (),
         permutation_factors: Sequence[str] = (),
@@ -131,7 +132,10 @@ def _parsed(text: str, sizes: dict[str, int]) -> SdyShardingRule:
         return ArrayMapping(*dims)
 
     left, right = [[mapping(p) for p in side.split(",")] for side in text.split("->")]
-    return SdyShardingRule(left, right, (), (), (), **sizes)
+    return SdyShardingRule(
+        left, right, reduction_factors=(), need_replication_factors=(), permutation_factors=(),
+        **sizes,
+    )  # fmt: skip
 
 
 class _Rules:

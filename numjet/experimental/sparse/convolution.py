@@ -32,12 +32,13 @@ def bcoo_conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> BCOO:
     """The convolution of one signal with one kernel, of which some are sparse, as a BCOO.
 
     lhs, rhs: arrays of three axes, two of size 1; dense ones count as sparse with all elements.
     window_strides, lhs_dilation, rhs_dilation: (1,). padding, dimension_numbers,
-    feature_group_count, batch_group_count, precision, preferred_element_type: as of
+    feature_group_count, batch_group_count, precision, preferred_element_type, out_sharding: as of
     `lax.conv_general_dilated`, whose TypeError and ValueError are raised. Result: an element for
     each pair of elements, so that places come several times; those outside are zeros.
     Differentiable in the elements. NotImplementedError for other strides and dilations, for more
@@ -64,6 +65,7 @@ def bcoo_conv_general_dilated(
             batch_group_count,
             precision,
             preferred_element_type,
+            out_sharding=out_sharding,
         ),
         *[ShapeDtypeStruct(x.shape, x.dtype) for x in (lhs, rhs)],
     )
