@@ -369,6 +369,16 @@ def bare(closed: ClosedJaxpr) -> ClosedJaxpr:
     return found
 
 
+def _bare_inside(value: Any) -> Any:
+    if type(value) is ClosedJaxpr:
+        return ClosedJaxpr(_bare(value.jaxpr), value.consts)
+    if type(value) is Jaxpr:
+        return _bare(value)
+    if type(value) is tuple and any([type(v) is ClosedJaxpr for v in value]):
+        return tuple([_bare_inside(v) for v in value])
+    return value
+
+
 def _bare(jaxpr: Jaxpr) -> Jaxpr:
     known: dict[Atom, Atom] = {}
 
@@ -380,18 +390,9 @@ def _bare(jaxpr: Jaxpr) -> Jaxpr:
             known[v] = Literal(v.value, at) if type(v) is Literal else Var(at)
         return known[v]
 
-    def inside(value: Any) -> Any:
-        if type(value) is ClosedJaxpr:
-            return ClosedJaxpr(_bare(value.jaxpr), value.consts)
-        if type(value) is Jaxpr:
-            return _bare(value)
-        if type(value) is tuple and any([type(v) is ClosedJaxpr for v in value]):
-            return tuple([inside(v) for v in value])
-        return value
-
     eqns = []
     for eqn in jaxpr.eqns:
-        params = {k: inside(v) for k, v in eqn.params.items()}
+        params = {k: _bare_inside(v) for k, v in eqn.params.items()}
         ins, outs = [atom(v) for v in eqn.invars], [atom(v) for v in eqn.outvars]
         eqns.append(eqn.replace(invars=ins, outvars=outs, params=params))
     consts, ins = [atom(v) for v in jaxpr.constvars], [atom(v) for v in jaxpr.invars]

@@ -17,6 +17,7 @@ from together import together
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.core.avals import Placed
 
 x3 = jnp.array([0.5, -1.0, 2.0])
 
@@ -647,8 +648,10 @@ def test_what_jaxprs_tell_of_functions_keeps_none_alive():
     assert [ref() for ref in gone] == [None, None]
 
 
-def test_what_was_called_leaves_nothing_to_the_collector() -> None:
-    """Functions, programs, traces and callbacks go with the last name that holds them."""
+def test_what_was_called_leaves_nothing_to_the_collector(monkeypatch) -> None:
+    """Functions, programs, traces and callbacks go with the last name that holds them, also where
+    types have said something of a mesh."""
+    monkeypatch.setattr(Placed, "active", True)
     x = jnp.ones(3)
 
     def failing(y):
@@ -679,6 +682,8 @@ def test_what_was_called_leaves_nothing_to_the_collector() -> None:
         call()
         left[name] = gc.collect()
     assert not any(left.values()), left
+
+
 def test_what_a_function_does_not_read_needs_no_value():
     """As in JAX; netket's natural gradients pass the parameters' shapes so."""
     spec, keys = nj.ShapeDtypeStruct((3,), "float32"), nj.eval_shape(lambda: nj.random.key(0))

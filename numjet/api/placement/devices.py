@@ -273,7 +273,7 @@ def _shards(self: Any) -> list[Shard]:
     if over or len(sharding.device_set) > 1:
         block, shape = self._block if over else self._value, aval.shape
         return [
-            Shard(device, sharding, shape, None, (_part, (block[at], aval, own, holds)))
+            Shard(device, sharding, shape).cut_by(_part, block[at], aval, own, holds)
             for device, at, own, holds in parts_here(sharding, shape, block.shape, Cluster.index)
         ]
     part = ArrayImpl(self._value, aval)

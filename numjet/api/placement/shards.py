@@ -30,10 +30,18 @@ class Shard:
 
     __slots__ = ("_cut", "_data", "_global_shape", "_sharding", "device")
 
-    def __init__(self, device: Device, sharding: Any, global_shape: tuple, data: Any = None,
-                 cut: tuple[Callable, tuple] | None = None) -> None:  # fmt: skip
+    _cut: tuple[Callable, tuple] | None  # what gives the part, as long as nobody asked for it
+
+    def __init__(
+        self, device: Device, sharding: Any, global_shape: tuple, data: Any = None
+    ) -> None:
         self.device, self._sharding, self._global_shape = device, sharding, tuple(global_shape)
-        self._data, self._cut = data, cut
+        self._data, self._cut = data, None
+
+    def cut_by(self, function: Callable, *args: Any) -> Shard:
+        """This part, which `function(*args)` gives when it is asked for."""
+        self._cut = function, args
+        return self
 
     @property
     def data(self) -> Any:
