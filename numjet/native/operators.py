@@ -55,6 +55,7 @@ from numjet.native.layout import (
     slots_of,
 )
 from numjet.transforms.eager import LinearTracer
+from numjet.transforms.stage import StageTracer
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
@@ -64,7 +65,7 @@ OPERATORS = (
     {f"__{name}__": "plain" for name in (*_BINARY, *_COMPARISONS)}
     | {f"__r{name}__": "reflected" for name in _BINARY}
     | {f"__{name}__": "unary" for name in ("neg", "abs", "invert")}
-    | {"__getitem__": "index", "__matmul__": "plain"}
+    | {"__getitem__": "index", "__matmul__": "product"}
     | {f"at.{name}": "update" for name in "set add subtract multiply min max".split()}
 )
 # Of linearized arrays, too: those that have derivatives.
@@ -76,6 +77,7 @@ _HEADER = len(words(tables.Table)) - 1  # words of a table before its slots
 _LATER = words(tables.Table).index("later")
 _ENTRY, _CONTEXT = words(tables.Entry), words(tables.OperatorContext)
 _TABLES = forever(np.zeros(len(OPERATORS), np.int64))  # addresses, by number
+_STAGED = forever(np.zeros(len(OPERATORS), np.int64))  # of staged arrays, likewise: what is known
 _changing = locks.reentrant()  # finalizers may run anywhere
 # Entries that are forgotten, and when they were: a call that found one may be on its way yet.
 _dropped: collections.deque[tuple[float, list]] = collections.deque()
@@ -410,7 +412,8 @@ _VARIABLES = ("tables", "recording", "deferral", "files")
 def _load() -> dict[str, int] | None:
     kinds = list(OPERATORS.values())
     methods = [f"{'update' if x == 'update' else 'operator'}_{k}" for k, x in enumerate(kinds)]
-    return build.load("interpreter", [*_FUNCTIONS, *_VARIABLES, *methods], kinds)
+    staged = [f"staged_{k}" for k, kind in enumerate(kinds) if kind in ("plain", "reflected")]
+    return build.load("interpreter", [*_FUNCTIONS, *_VARIABLES, *methods, *staged], kinds)
 
 
 def _find() -> dict[str, Any]:
@@ -445,7 +448,7 @@ def _install_record() -> None:
         name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
         for name, kind in kinds.items()
     }
-    trace_native.install(_new_method, _new_function, methods, addresses["recording"])
+    trace_native.install(_new_method, _new_function, methods, _STAGED, addresses["recording"])
 
 
 def _install_deferral() -> None:
@@ -591,6 +594,22 @@ def install(name: str, method: Callable, forms: Forms) -> None:
         hooks.install(ArrayImpl, {name: native})
         if name in _OF_LINEAR:
             hooks.install(LinearTracer, {name: native})
+
+    when_ready(attach)
+
+
+def install_staged(name: str, known: dict, primitive: Primitive, method: Callable) -> None:
+    """Make operator `name` a native method of staged arrays, with `method` for what it does not
+    know; it binds `primitive` for operands that are `known` (`numpy.fast`)."""
+
+    def attach() -> None:
+        number = list(OPERATORS).index(name)
+        about = forever((known, primitive, {}, method))
+        _STAGED[number] = id(about)
+        code = _state["addresses"][f"staged_{number}"]
+        described = forever(Method(name.encode(), code, _FLAGS["binary"], None))
+        native = _new_method(StageTracer, ctypes.addressof(described))
+        hooks.install(StageTracer, {name: native})
 
     when_ready(attach)
 

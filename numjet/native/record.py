@@ -80,11 +80,13 @@ _functions_of: dict[str, Any] = {}  # what `install` was given
 
 
 def install(
-    new_method: Callable, new_function: Callable, methods: dict[str, Any], recording: int
-) -> None:
+    new_method: Callable, new_function: Callable, methods: dict[str, Any], operators: np.ndarray,
+    recording: int,
+) -> None:  # fmt: skip
     """Let native code record equations, find lines and walk over programs. `methods` describe it
     (`METHODS`), the others make a method and a function of such descriptions (`operators`);
-    recording: the address of the variable that leads to what the code knows."""
+    operators: where what is known of each operator stands (`operators.install_staged`); recording:
+    the address of the variable that leads to what the code knows."""
     objects_ = {
         "none": None, "true": True, "false": False, "tuple": tuple, "list": list,
         "no_effects": NO_EFFECTS, "primitive": Primitive, "var": Var, "literal": Literal,
@@ -105,7 +107,7 @@ def install(
     }  # fmt: skip
     lines = np.zeros(3 * LINES, np.int64)
     known = {name: id(x) for name, x in objects_.items()}
-    known["lines"] = address(lines)
+    known |= {"lines": address(lines), "operators": address(operators)}
     _context[:] = context_of(RecordContext, known)
     ctypes.c_size_t.from_address(recording).value = address(_context)
     _keep.extend([objects_, lines, methods, _context])

@@ -19,7 +19,7 @@ from numjet.cpu.builder.records import (
     lshr,
     native,
 )
-from numjet.native.objects import Code, List, Object, ShapedArray
+from numjet.native.objects import Code, List, Object, ShapedArray, Tuple
 
 # ------------------------------------------------------------------ what all use
 
@@ -487,6 +487,7 @@ class RecordContext(Interpreter):
     products: Object
     dot_general: Object
     product: Object
+    operators: Array[Tuple]
     int: Object
     memo: Object
     pattern: Object

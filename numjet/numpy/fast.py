@@ -505,6 +505,7 @@ def _traced_binary(
             repeated = broadcast(x, shape), broadcast(y, shape)
         return bind_known(record, repeated, {}, aval)
 
+    call.staged = known, record  # type: ignore[attr-defined] # for native code
     return call
 
 

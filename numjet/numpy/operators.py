@@ -85,6 +85,7 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
             return traced_back(x, y)
 
         traced_back = quick_back.of_tracers  # type: ignore[attr-defined]
+        backward_traced.staged = traced_back.staged  # type: ignore[attr-defined]
         backward_fast.forms = quick_back.forms  # type: ignore[attr-defined]
         backward_fast.of_tracers = backward_traced  # type: ignore[attr-defined]
         quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
@@ -473,6 +474,8 @@ def install() -> None:
         if of_tracers is not None:  # those of every array ask first what the operands are
             of_tracers.__name__ = name
             hooks.install(Tracer, {name: of_tracers})
+            known, primitive = of_tracers.staged
+            fast_native.install_staged(name, known, primitive, of_tracers)
     forms: dict[str, fast_native.Forms] = {
         "__neg__": el.negative.forms,  # type: ignore[attr-defined]
         "__abs__": el.absolute.forms,  # type: ignore[attr-defined]

@@ -268,7 +268,8 @@ def trace() -> None:
                 setattr(owner, name, thing())
         rng.choice([
             lambda: tracer @ rng.choice([vector, tracer, thing()]), lambda: jnp.tanh(tracer),
-            lambda: tracer + 1.0,
+            lambda: tracer + 1.0, lambda: rng.choice([tracer, thing()]) - tracer,
+            lambda: tracer * rng.choice([t, vector, thing()]),
             lambda: StageTrace.record(*[thing() for _ in range(rng.randrange(7))]),
             lambda: tracer.owner.record(jnp.tanh, (tracer,), {}),
             lambda: t.owner.record(

@@ -312,6 +312,92 @@ def test_products_are_those_of_python(monkeypatch, name):
     assert messages[0] == messages[1] or type(messages[0][0]) is not str
 
 
+half = np.full((4, 4), 0.5, np.float32)
+STAGED = [name for name, kind in fast_native.OPERATORS.items() if kind in ("plain", "reflected")]
+OTHERS = {
+    "itself": lambda x: x,
+    "half": lambda x: 0.5,
+    "zeros of both signs": lambda x: [0.0, -0.0],
+    "not a number": lambda x: float("nan"),
+    "three": lambda x: 3,
+    "a large integer": lambda x: 2**40,
+    "true": lambda x: True,
+    "complex": lambda x: 1.0 + 2j,
+    "NumPy's scalars": lambda x: [np.float32(2), np.float64(2), np.int8(3)],
+    "an array": lambda x: jnp.asarray(table),
+    "NumPy's array": lambda x: table,
+    "of another type": lambda x: [jnp.asarray(table, t) for t in (bool, jnp.int8, jnp.bfloat16)],
+    "repeated": lambda x: [x[0], x[:, :1], jnp.ones(())],
+    "misfit": lambda x: jnp.ones((3, 4)),
+    "nothing": lambda x: None,
+    "a text": lambda x: "text",
+    "batched": lambda x: nj.vmap(lambda a: (x + a) * (a + x))(jnp.ones((2, 4, 4), x.dtype)),
+    "differentiated": lambda x: nj.jvp(lambda a: (x + a) * (a + x), [half], [half])[1],
+}
+
+
+def of_types(*kinds):
+    return [x32.update(dtype=np.dtype(kind)) for kind in kinds]
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", OTHERS)
+def test_operators_are_those_of_python(monkeypatch, name, x64):
+    """Once the operands are known; also within derivatives and maps."""
+
+    def fun(*xs):
+        out = []
+        for x in xs:
+            others = OTHERS[name](x)
+            for y in others if isinstance(others, list) else [others]:
+                for operator in STAGED:
+                    try:
+                        out += [getattr(x, operator)(y) for _ in range(2)]
+                    except (TypeError, ValueError, OverflowError) as error:
+                        out.append(str(error))
+        messages.append([x for x in out if isinstance(x, str) or x is NotImplemented])
+        return [x for x in out if isinstance(x, StageTracer)]
+
+    messages = []
+    with nj.enable_x64(x64):
+        wide = ("float64", "int64") if x64 else ()
+        avals = of_types("float32", "int32", "bool", "complex64", "float16", *wide)
+        native, _ = stage(fun, avals)
+        for operator in STAGED:
+            assert type(vars(StageTracer)[operator]) is types.MethodDescriptorType
+        with monkeypatch.context() as patch:
+            for operator in STAGED:
+                patch.delattr(StageTracer, operator)
+            python, _ = stage(fun, avals)
+    assert shown(native) == shown(python)
+    assert str(native) == str(python)
+    assert messages[0] == messages[1]
+
+
+def test_operators_lose_and_keep_nothing():
+    def fun(x):
+        for _ in range(50):
+            y = 2.5 - (x * x + ones) / 1.5
+        assert sys.getrefcount(y) == 2
+        return [y > 1.25]
+
+    ones = jnp.ones((4, 4))
+    stage(fun, [x32])
+    written = [e for e in stage(fun, [x32])[0].eqns[-5:]]  # what operators know
+    objects = [x32, ones, ones.aval, REGISTRY["mul"], REGISTRY["sub"]]
+    objects += [*(e.params for e in written), *(e.outvars[0].aval for e in written)]
+    objects += [v.value for e in written for v in e.invars if type(v) is Literal]
+    assert len(objects) == 5 + 2 * 5 + 3
+    del written
+    gc.collect()
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(20):
+        stage(fun, [x32])
+    gc.collect()
+    after = [sys.getrefcount(x) for x in objects]
+    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
+
+
 def test_functions_are_those_of_python():
     values = [
         lambda x: x, lambda x: x.astype(jnp.int32), lambda x: x.astype(bool), lambda x: table,
@@ -336,14 +422,18 @@ def test_staged_values_of_other_traces_are_left_to_python():
 
     def fun(x):
         old.append(x)
-        inner, consts = stage(lambda a: [jnp.tanh(x), x @ a, a @ x], [x32])
-        assert [str(e.primitive) for e in inner.eqns] == ["tanh", "dot_general", "dot_general"]
+        inner, consts = stage(lambda a: [jnp.tanh(x), x @ a, a @ x, x * 2.0, 2.0 - x], [x32])
+        names = ["tanh", "dot_general", "dot_general", "mul", "sub"]
+        assert [str(e.primitive) for e in inner.eqns] == names
         assert len(consts) == 1
         return [x]
 
     jaxpr, _ = stage(fun, [x32])
     assert not jaxpr.eqns
-    for case in (lambda: old[0] @ old[0], lambda: jnp.tanh(old[0]), lambda: old[0] @ table):
+    for case in (
+        lambda: old[0] @ old[0], lambda: jnp.tanh(old[0]), lambda: old[0] @ table,
+        lambda: old[0] * 2.0, lambda: 2.0 * old[0], lambda: old[0] < old[0],
+    ):  # fmt: skip
         with pytest.raises(nj.errors.UnexpectedTracerError):
             case()
         with pytest.raises(nj.errors.UnexpectedTracerError):

@@ -22,15 +22,18 @@ from numjet.native.code import (
     walk,
 )
 
+PAIRS = ("plain", "reflected")  # kinds of operators that staged arrays have, too
+
 
 def functions(kinds: Sequence[str]) -> list[Any]:
     """The functions. kinds: for each operator "plain", "reflected" (self is the right operand),
-    "unary", "index", or "update" (a method of `x.at[i]`)."""
+    "product", "unary", "index", or "update" (a method of `x.at[i]`)."""
     first_update = list(kinds).index("update")
     methods = [
         arrays.update_method(k) if kind == "update" else operators.operator(k, kind)
         for k, kind in enumerate(kinds)
     ]
+    methods += [record.staged_operator(k, kind) for k, kind in enumerate(kinds) if kind in PAIRS]
     return [
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
         *methods, record.record, record.user_line, record.caller_line, record.product,

@@ -1,10 +1,10 @@
 """`StageTrace.record`: one equation of one result is allocated, filled and appended.
 
-`product` and `apply_staged` are the whole way from `x @ w` and `tanh(x)` of staged arrays to there,
-for operands of avals that were met before. `native.record` installs them. What is not as usual -
-another number of arguments, several results, effects, a trace that has ended - goes to the Python
-method, which is the specification. Slots may be anybody's: what is read from one is looked at
-before it is used.
+`product`, `apply_staged` and `staged_operator` are the whole way from `x @ w`, `tanh(x)` and
+`x * 2` of staged arrays to there, for operands of avals that were met before. `native.record` and
+`native.operators` install them. What is not as usual - another number of arguments, several
+results, effects, a trace that has ended - goes to the Python method, which is the specification.
+Slots may be anybody's: what is read from one is looked at before it is used.
 
 The user's line is found as `core.trace.user_source` does: the innermost frame whose file is not
 this package's. Its code and instruction are looked up in a table of lines of the user's; who is not
@@ -397,3 +397,84 @@ def apply_staged(self: Tuple, x: Object) -> Object:
                 c.Py_DecRef(out)
                 return written
     return c.PyObject_Vectorcall(self.items[4], operands, 1, NULL)
+
+
+@native
+def pair_of(c: RecordContext, known: Object, operands: Array[Object]) -> Tuple:
+    """What `numpy.fast` knows of a function of these two, borrowed; NULL for nothing."""
+    key = c.PyTuple_New(2)
+    if key == NULL:
+        c.PyErr_Clear()
+        return NULL
+    for k in range(2):
+        x = operands[k]
+        kind = x.type
+        if kind == c.stage_tracer:
+            kind = StageTracer(x).aval
+        elif kind == c.array_impl:
+            kind = ArrayImpl(x)._aval
+        if kind == NULL:
+            kind = c.none
+        c.Py_IncRef(kind)
+        Tuple(key).items[k] = kind
+    found = c.PyDict_GetItem(known, key)
+    c.Py_DecRef(key)
+    # False: such operands take the complete way; and 64-bit arrays beside numbers ask a flag.
+    if found == NULL or found.type != c.tuple or Tuple(found).items[3] != c.false:
+        return NULL
+    return Tuple(found)
+
+
+@native
+def applied(c: RecordContext, self: Tuple, x: Object, y: Object, owner: Object) -> Object:
+    """The operation on x and y, one of which belongs to the trace `owner`; self is (operands that
+    are known, primitive, params). None, borrowed, where it is left to Python."""
+    operands = stack(Object, 2)
+    operands[0] = x
+    operands[1] = y
+    found = pair_of(c, self.items[0], operands)
+    if found == NULL or not current(c, owner):
+        return c.none
+    constants = found.items[1]
+    if not is_a(constants, c.dict):  # the operands are repeated
+        return c.none
+    for k in range(2):
+        if operands[k].type != c.stage_tracer and operands[k].type != c.array_impl:
+            constant = c.PyDict_GetItem(constants, operands[k])
+            if constant == NULL:
+                return c.none
+            operands[k] = constant
+    c.Py_IncRef(owner)
+    c.Py_IncRef(found)  # the dicts may forget them meanwhile
+    c.Py_IncRef(operands[0])
+    c.Py_IncRef(operands[1])
+    out = write(
+        c, owner, self.items[1], operands, 2, self.items[2], found.items[0], c.zero, c.one
+    )
+    c.Py_DecRef(operands[1])
+    c.Py_DecRef(operands[0])
+    c.Py_DecRef(found)
+    c.Py_DecRef(owner)
+    return out
+
+
+def staged_operator(number: int, kind: str) -> object:
+    """Operator method `number` of staged arrays (METH_O)."""
+
+    @native(name=f"staged_{number}", exported=True)
+    def method(self: Object, other: Object) -> Object:
+        c = recording.context
+        about = c.operators[number]
+        owner = StageTracer(self).owner
+        if kind == "reflected":
+            out = applied(c, about, other, self, owner)
+        else:
+            out = applied(c, about, self, other, owner)
+        if out != c.none:
+            return out
+        args = stack(Object, 2)
+        args[0] = self
+        args[1] = other
+        return c.PyObject_Vectorcall(about.items[3], args, 2, NULL)
+
+    return method
