@@ -167,9 +167,11 @@ class RemoteArray(ArrayImpl):
 
 
 def kept_home(outs: Sequence[Any], args: Sequence[Any]) -> None:
-    """Note that results belong to the CPU, as arguments that were put there do."""
+    """Note that results belong to the CPU, as arguments that were put there do; they lie in its
+    memory, in whichever those do."""
     sharding = next(x._sharding for x in args if isinstance(x, ArrayImpl)
                     and type(x) is not RemoteArray and x._sharding is not None)
+    sharding = sharding.with_memory_kind("device")
     for out in outs:
         if out._sharding is None and not any([out is x for x in args]):
             out._sharding = sharding
@@ -191,10 +193,12 @@ def target(values: Iterable[Any], name: str = "") -> tuple | None:
 
     Raises ValueError where they were put on several.
     """
-    found = loose = home = None
+    found = loose = home = laid = None
     for x in values:
         if type(x) is not RemoteArray:
-            if isinstance(x, ArrayImpl) and x._sharding is not None and type(x) is not ShardedArray:
+            if type(x) is ShardedArray:
+                laid = x._sharding.device_set if x._sharding.binds else laid
+            elif isinstance(x, ArrayImpl) and x._sharding is not None:
                 home = x._sharding.device_set
             continue
         if x._buffer is None:
@@ -210,13 +214,14 @@ def target(values: Iterable[Any], name: str = "") -> tuple | None:
                 f"on {_named(found)} and {_named(here)}. Move them to one device with "
                 "numjet.device_put."
             )
+    on_cpu = home or laid
+    if on_cpu is not None and found is not None:
+        raise ValueError(
+            f"Received incompatible devices for {name or 'a computation'}: arguments lie on "
+            f"{_named(tuple(on_cpu))} and {_named(found)}. Move them to one device with "
+            "numjet.device_put."
+        )
     if home is not None:
-        if found is not None:
-            raise ValueError(
-                f"Received incompatible devices for {name or 'a computation'}: arguments lie on "
-                f"{_named(tuple(home))} and {_named(found)}. Move them to one device with "
-                "numjet.device_put."
-            )
         return ()
     if found is None and loose is None:
         chosen = Remote.choose()

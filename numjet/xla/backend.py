@@ -27,7 +27,7 @@ from numjet.core.jaxpr import ClosedJaxpr, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Expected, RemoteArray, target
-from numjet.core.sharded import constraint_of
+from numjet.core.sharded import constraint_of, devices_named
 from numjet.ops.stored_keys import has_words, viewed
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, deferral, dlpack, hlo, host_calls
@@ -234,6 +234,13 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
     key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
+        for named in devices_named(closed):
+            if not {*named} <= {*place}:
+                raise ValueError(
+                    f"Received incompatible devices for jitted computation: {name} runs on "
+                    f"{[*place]}, and names {[*named]} within. Move its arguments there with "
+                    "numjet.device_put."
+                )
         with spans.span("lower", f"jit({name})"):
             inner = hlo.stored(bare(closed))
             module = hlo.module(inner, name, donate, place, ins, results)
@@ -315,10 +322,12 @@ def _compile(module: hlo.Module, place: tuple) -> LoadedProgram:
 def within(closed: ClosedJaxpr, shardings: Sequence[Any] = ()) -> tuple | None:
     """The devices of XLA that shardings of results, or constraints in a program, name."""
     for sharding in (*shardings, constraint_of(closed)):
-        if sharding is not None:
-            place = place_of(sharding)
-            if isinstance(place[0], XlaDevice):
-                return place
+        mesh = getattr(sharding, "mesh", None)
+        if sharding is None or mesh is not None and not hasattr(mesh, "devices_in_order"):
+            continue  # nothing, or axes alone
+        place = place_of(sharding)
+        if isinstance(place[0], XlaDevice):
+            return place
     return None
 
 

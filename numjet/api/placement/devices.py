@@ -419,7 +419,7 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     devices of a process, which keeps the part that is its devices'."""
     if hooks.guards is not None:
         hooks.guards.moved(x, sharding)
-    if Remote.active and not isinstance(next(iter(sharding.device_set)), CpuDevice):
+    if Remote.active and not all([isinstance(d, CpuDevice) for d in sharding.device_set]):
         return Remote.put(x, sharding)
     value = x._value
     if type(sharding) is SingleDeviceSharding:
@@ -457,7 +457,7 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
 def _binds(sharding: Any) -> bool:
     """Whether a program says it of a device, or of where it runs, that its results are bound to:
     where there are several CPU devices of one process."""
-    if Cluster.count > 1 or Remote.active or not isinstance(sharding._device, CpuDevice | None):
+    if Cluster.count > 1 or not isinstance(sharding._device, CpuDevice | None):
         return False
     return _per_process() > 1 or getattr(sharding, "count", 1) > 1
 
@@ -465,7 +465,7 @@ def _binds(sharding: Any) -> bool:
 def bound(x: Any) -> Any:
     """An array bound to the devices where it is, the default one for what nobody placed. Where
     there is one CPU device it is what it was."""
-    if _per_process() == 1 or Remote.active or Cluster.count > 1:
+    if _per_process() == 1 or Cluster.count > 1 or type(x) is RemoteArray:
         return x
     if x._sharding is not None and x._sharding.binds or hooks.sharding_of_nowhere(x.ndim):
         return x
