@@ -159,7 +159,8 @@ def _at_home(primitive: Primitive, args: tuple, params: dict) -> Any:
         later = hooks.defer(primitive, arrays, params, avals, out_avals)
         if later is not None:
             return later
-    if large or primitive.name in _DEAR and _is_dear(primitive, avals):
+    large = large or is_dear(primitive, avals)
+    if large:
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
@@ -222,6 +223,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     def complete(*args: Any) -> Any:
         return evaluate_python(primitive, args, params)
 
+    if is_dear(primitive, avals):
+        return complete
     if is_large(avals, aval):
         return hooks.planned(primitive, avals, params, aval, False, complete) or complete
     if params and hooks.executor is not None:
@@ -262,10 +265,47 @@ DEAR = 256
 _PADDED = frozenset(("erf_inv",))
 
 
-def _is_dear(primitive: Primitive, avals: tuple) -> bool:
-    if primitive.name in _OF_MATRICES:
-        return avals[0].size >= DEAR and avals[0].ndim > 2
-    return max([aval.size for aval in avals]) >= DEAR
+# The nanoseconds an element that NumPy's other slow loops take (with vectors of 512 bits), by the
+# kind of the first operand's dtype ("e": float16, "V": bfloat16 and narrower ones): compiled where
+# they come to `_CALL`, about what the call of a program takes.
+_CALL = 20_000
+_COSTS: dict[str, dict[str, float]] = {}
+for _kind, _cost, _names in (
+    ("c", 60, "acos acosh asin asinh atan atan2 atanh log log1p pow"),
+    ("c", 20, "cos cosh exp exp2 expm1 logistic rsqrt sign sin sinh sqrt tan tanh"),
+    ("c", 2.5, "clamp div fft square"),
+    ("c", 1.4, "eq ge gt le lt ne neg"),
+    ("f", 8, "lgamma"),
+    ("f", 5, "round"),
+    ("f", 3, "acos acosh asin atanh erf erfc"),
+    ("f", 2, "asinh atan2 cbrt convert_element_type fft log1p logistic nextafter pow rem"),
+    ("V", 8, "lgamma rem round"),
+    ("V", 3, "acosh erf erfc logistic one_less_square"),
+    ("V", 2, "add asinh atan2 atanh cbrt ceil clamp div floor max min mul pow sign sub"),
+    ("e", 12, "lgamma round"),
+    ("e", 6, "erf erfc one_less_square rem round_even"),
+    ("e", 3, "acos acosh add asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div exp exp2"),
+    ("e", 3, "expm1 floor log log1p logistic max min mul pow rsqrt sin sinh sqrt sub tan tanh"),
+    ("i", 15, "pow"),
+    ("i", 2, "convert_element_type"),
+    ("i", 4, "div rem shift_left shift_right_arithmetic shift_right_logical"),
+):
+    for _name in _names.split():
+        _COSTS.setdefault(_name, {})[_kind] = _cost
+
+
+def is_dear(primitive: Primitive, avals: tuple) -> bool:
+    """Whether NumPy takes longer for these operands than the call of a program."""
+    if primitive.name in _DEAR:
+        if primitive.name in _OF_MATRICES:
+            return avals[0].size >= DEAR and avals[0].ndim > 2
+        return max([aval.size for aval in avals]) >= DEAR
+    costs = _COSTS.get(primitive.name)
+    if costs is None:
+        return False
+    dtype = avals[0].dtype
+    kind = "e" if dtype.char == "e" else "i" if dtype.kind == "u" else dtype.kind
+    return costs.get(kind, 0) * max([aval.size for aval in avals]) >= _CALL
 
 
 def _padded(primitive: Primitive, avals: tuple) -> Callable | None:

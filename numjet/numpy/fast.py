@@ -35,6 +35,7 @@ from numjet.core.evaluate import (
     _enter as quiet_enter,
     _leave as quiet_leave,
     evaluate_python,
+    is_dear,
     is_large,
     numpy_function,
 )
@@ -115,7 +116,9 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             if found is None and x.aval.size >= LARGE:
                 return later(x)
             out = slow(x)
-            if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
+            if found is not None or type(out) is not ArrayImpl or is_dear(record, (x.aval,)):
+                return out
+            if eager() and _direct(reference, x, out):
                 found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
@@ -300,6 +303,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         out = slow(x, y)
         if found is None and type(out) is ArrayImpl and eager() and out.aval.size < LARGE:
             pair = key if type(key) is tuple else (key, key)
+            if is_dear(record, tuple([k for k in pair if type(k) is ShapedArray])):
+                return out
             if _same_dtype(pair, reference, out):
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
                 entry = _entry(out.aval, reference, dtype)

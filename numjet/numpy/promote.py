@@ -21,7 +21,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
-from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
+from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate, is_dear
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p, warn_of_lost_part
 from numjet.core.trace import Tracer, current_trace
 from numjet.ops.collective import axis_size
@@ -128,7 +128,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         warn_of_lost_part(aval.dtype, dtype)
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE and not numeric_checks[0]
-    if small and current_trace().at_once and _plain(aval.dtype, dtype):
+    small = small and current_trace().at_once and _plain(aval.dtype, dtype)
+    if small and not (dtype.char in "eE" and is_dear(convert_element_type_p, (aval,))):
         token = _enter(_QUIET)
         try:
             value = x._value.astype(dtype)

@@ -255,7 +255,7 @@ def isin(
     few = x.aval.size * y.aval.size <= COMPARED or y.aval.size <= TESTED
     if not y.aval.size:
         out = lax.full(x.aval.shape, False, dtypes.bool_)
-    elif (few and method == "auto") or method == "compare_all" or kind not in "biuf":
+    elif (few and method == "auto") or method == "compare_all" or kind not in "biufc":
         wide = (*x.aval.shape, y.aval.size)
         out = any_(
             equal(
@@ -267,6 +267,8 @@ def isin(
     else:
         if x.aval.dtype == dtypes.bool_:
             x, y = cast(x, dtypes.uint8), cast(y, dtypes.uint8)
+        if kind == "c":  # what is no number equals nothing: behind all, whichever part it is
+            y = where(equal(y, y), y, lax.full((), np.nan + 1j * np.nan, y.aval.dtype))
         zero = lax.full((), 0, x.aval.dtype)  # -0 + 0 is 0, as the order would tell them apart
         x, y = add(x, zero), sort(add(y, zero))
         out = equal(getitem(y, searchsorted(y, x)), x)

@@ -132,7 +132,7 @@ conj_p = Primitive(
     abstract=lambda x, *, input_dtype: ShapedArray(
         x.shape, dtypes.complex_of(x.dtype), x.weak_type
     ),
-    reference=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_of(x.dtype)),
+    reference=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_of(x.dtype), copy=False),
     jvp=linear_jvp(lambda: conj_p),
     transpose=_conj_transpose,
     batch=lambda axis, args, dims, **p: (conj_p.bind(*args, **p), dims[0]),

@@ -15,7 +15,9 @@ from numjet.api.eager import deferral, large
 from numjet.api.eager.large import AT_ONCE, OFTEN
 from numjet.api.execution import any_size, dispatch
 from numjet.base import config
+from numjet.core import evaluate, hooks
 from numjet.core.evaluate import LARGE
+from numjet.core.primitive import REGISTRY
 from numjet.core.trace import Tracer
 from numjet.cpu.runtime import memory
 from numjet.numpy import ranges
@@ -133,6 +135,54 @@ def test_dear_operations_are_compiled_where_they_are_small() -> None:
     np.testing.assert_allclose(sign * jnp.exp(log), np.linalg.det(a), rtol=1e-3, atol=1e-4)
     s = jnp.linalg.svd(a, compute_uv=False)
     np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), rtol=1e-3, atol=1e-4)
+
+
+SLOW = [(name, kind) for name, costs in evaluate._COSTS.items() for kind in costs]
+KINDS = {"c": jnp.complex64, "f": jnp.float32, "e": jnp.float16, "V": jnp.bfloat16, "i": jnp.int32}
+PARAMS = {
+    "convert_element_type": {"new_dtype": np.dtype(np.float16), "weak_type": False},
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), SLOW)
+def test_slow_loops_of_numpy_are_programs_from_a_size_on(name, kind, monkeypatch) -> None:
+    """As exact as NumPy's, by the operation itself and by the function that binds it."""
+    primitive, cost = REGISTRY[name], evaluate._COSTS[name][kind]
+    n = int(evaluate._CALL / cost) + 1
+    values = RNG.uniform(0.05, 0.95, n) * (5 if kind == "i" else 1) + (name == "acosh")
+    x = jnp.asarray(values + 0.3j if kind == "c" else values).astype(KINDS[kind])
+    params = PARAMS.get(name, {})
+    if name == "fft":
+        lengths = (n,)
+        which = nj.lax.FftType.FFT if kind == "c" else nj.lax.FftType.RFFT
+        params = {"fft_type": which, "fft_lengths": lengths}
+    count = 3 if name == "clamp" else 1
+    while count < 3:
+        try:
+            primitive.out_avals((x.aval,) * count, params)
+            break
+        except TypeError:
+            count += 1
+    asked: list = []
+    operation = hooks.operation
+    monkeypatch.setattr(hooks, "operation", lambda *a: asked.append(a) or operation(*a))
+    out = primitive.bind(*[x] * count, **params)
+    assert [a[0] for a in asked] == [primitive] and asked[0][1][0].size == n
+    few = primitive.bind(*[x[: n // 2]] * count, **params) if name != "fft" else None
+    assert len(asked) == 1
+    with config.eager_compile(False):
+        plain = primitive.bind(*[x] * count, **params)
+    wide = np.complex128 if kind == "c" or name == "fft" else np.float64
+    tolerance = {"e": 2e-3, "V": 1e-2}.get(kind, 2e-6 * (50 if name == "fft" else 1))
+    scale = np.abs(np.asarray(plain).astype(wide)).max() if name == "fft" else 0
+    for got, want in ((out, plain), (few, plain[: n // 2])):
+        if got is not None:
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(
+                np.asarray(got).astype(wide), np.asarray(want).astype(wide),
+                tolerance, tolerance * max(scale, 1e-6),
+            )  # fmt: skip
+
 
 
 @pytest.mark.parametrize("n", [3, 40, 300])

@@ -712,3 +712,17 @@ def test_vectorize_hands_none_on() -> None:
         assert run(g)(rows, None, np.array([1.0, -1.0])).tolist() == [4, 11]
     with pytest.raises(ValueError, match="Cannot pass None at locations {1}"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(rows, None)
+
+
+@pytest.mark.parametrize("method", ["auto", "sort", "binary_search", "compare_all"])
+def test_complex_numbers_are_found_by_sorting(method):
+    """With parts of both signs of zero, infinities, and what is no number, which equals nothing."""
+    rng = np.random.default_rng(5)
+    parts = np.array([0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf], np.float32)
+    for n, m in ((300, 300), (400, 9), (1, 350)):
+        x, y = np.empty(n, np.complex64), np.empty(m, np.complex64)
+        for z in (x, y):
+            z.real, z.imag = rng.choice(parts, z.size), rng.choice(parts, z.size)
+        found = (x[:, None] == y).any(1)
+        np.testing.assert_array_equal(jnp.isin(x, y, method=method), found)
+        np.testing.assert_array_equal(jnp.isin(x, y, invert=True, method=method), ~found)
