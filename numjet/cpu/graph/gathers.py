@@ -36,7 +36,7 @@ def along_one_axis(params: dict, ins: Sequence[Any]) -> tuple[list[Any], low.Exp
         return None
     numbers, parts = params["dimension_numbers"], joined.ins
     axes, last = numbers.start_index_map, len(places.shape) - 1
-    first, stop = min(axes), max(axes) + 1
+    first, stop = min(axes, default=0), max(axes, default=0) + 1
     if (
         len(axes) < 2
         or numbers.operand_batching_dims

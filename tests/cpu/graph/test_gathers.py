@@ -130,3 +130,10 @@ def test_rounds_of_gathers_from_afar_are_of_one_vector() -> None:
     i = np.zeros(4096, np.int32)
     assert "unroll" not in kernels(f, np.zeros(100_000, np.float32), i)[0]
     assert "unroll" in kernels(f, np.zeros(1000, np.float32), i)[0]
+
+
+def test_positions_along_no_axes() -> None:
+    """Put together of parts, as of several axes, but of none."""
+    numbers = lax.GatherDimensionNumbers((), (0,), (), (1,), (1,))
+    f = lambda x, i: lax.gather(x, jnp.stack([i, i]), numbers, (1, 1), mode="clip")
+    same(f, VOLUME[0, :5, :3, 0], np.zeros((3, 0), np.int32))
