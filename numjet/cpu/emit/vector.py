@@ -20,7 +20,7 @@ from numjet.cpu.emit.statements import StatementWriter, beats
 from numjet.cpu.emit.transposed_blocks import Tile, deinterleave, interleave, transpose
 from numjet.cpu.link import link
 from numjet.cpu.loops.cost import cost, default_lanes, reductions
-from numjet.cpu.loops.index import Index, stride
+from numjet.cpu.loops.index import Dyn, Index, atoms, stride
 from numjet.cpu.loops.ir import (
     Assign,
     Buffer,
@@ -210,8 +210,9 @@ class VectorWriter(StatementWriter):
         if self.lane_stride(lin) != 1 or self.fills_lines(buffer, lin):
             return None
         self.vars[s.var] = (None, 0)
+        self.scopes.push()  # what holds of the first round alone is forgotten
         before = self.b.and_(self.b.sub(0, self.index_scalar(lin)), self.lanes - 1)
-        self.scopes.kill([s.var])
+        self.scopes.pop()
         return before, places
 
     def _rounds_by_line(
@@ -423,7 +424,14 @@ class VectorWriter(StatementWriter):
         self.scopes.kill([s.var, *carried, *stored(s.body)])
 
     def _crosses(self, s: For, lin: Index) -> bool:
-        return self.lane_stride(lin) not in (None, 0, 1, -1) and stride(lin, s.var) == 1
+        if stride(lin, s.var) != 1 or self.lane_stride(lin) in (None, 0, 1, -1):
+            return False
+        read = [a.expr for a in atoms(lin) if type(a) is Dyn]
+        if not read:
+            return True
+        # What is computed in each round may be another row for each column.
+        inside = {s.var, *self.carried(s.body), *stored(s.body), *defined(s.body)}
+        return all([inside.isdisjoint(self.deps.expr(e)) for e in read])
 
     def _reads_tiles(self, s: For) -> bool:
         """Whether the body reads blocks that `_tile_loads` turned, and that are no columns."""

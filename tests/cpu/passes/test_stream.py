@@ -85,6 +85,21 @@ def test_rows_that_begin_within_lines(monkeypatch, columns, dtype):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("columns", [129, 257])
+def test_positions_in_rows_that_begin_within_lines(monkeypatch, columns):
+    """The place that a result is written to, as a number, too."""
+    rows = 1 + (1 << 17) // columns
+    whole = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    x = np.arange(columns, dtype=np.int32)
+
+    def f(x):
+        return x[::-1] + jnp.arange(rows * columns, dtype="int32").reshape(rows, columns)
+
+    assert stores(monkeypatch, f, x.shape, dtype="int32")
+    with config.disk_cache(False):
+        np.testing.assert_array_equal(nj.jit(f)(x), x[::-1] + whole)
+
+
 # Whole strips; a shorter last strip and columns left over; an odd number of blocks; odd vectors.
 @pytest.mark.parametrize("shape", [(1024, 1024), (1024, 1100), (1056, 1024), (1040, 1024)])
 def test_large_transposes_are_shared_piece_by_piece(shape):
