@@ -157,8 +157,9 @@ def _rows_anywhere(kernel: Kernel, large: set[Buffer]) -> dict[LoopVar, list[tup
             continue
         vectors = [s for s in loop.body if isinstance(s, For) and s.kind == "vector"]
         later = clamp(Index.of(loop.var) + ROWS_AHEAD, 0, loop.extent - 1)
-        ahead = Rewriter(var={loop.var: later, **{s.var: Index.of(0) for s in vectors}})
         for inner in vectors:
+            within = {s.var for s in (inner, *walk(inner.body)) if isinstance(s, For)}
+            ahead = Rewriter(var={loop.var: later, **dict.fromkeys(within, Index.of(0))})
             for e in exprs(inner.body):
                 if not (isinstance(e, Load) and e.buffer in large and e.part is None):
                     continue
@@ -169,7 +170,7 @@ def _rows_anywhere(kernel: Kernel, large: set[Buffer]) -> dict[LoopVar, list[tup
                 numbers = [_sources(a, written) for a in atoms(lin) if type(a) is Dyn]
                 if not any(n is not None and loop.var in n for n in numbers):
                     continue
-                if any(n is None or inner.var in n for n in numbers):
+                if any(n is None or not within.isdisjoint(n) for n in numbers):
                     continue
                 fetched = e.buffer, ahead.indices(e.index), min(size, ROW_AHEAD)
                 if fetched not in rows.setdefault(loop.var, []):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
+from numjet.base import config
 from numjet.base.record import replace
 from numjet.cpu.builder.builder import Module
 from numjet.cpu.emit.emit import emit_kernel
@@ -127,6 +128,20 @@ def test_rows_anywhere_in_large_tables_are_asked_for_ahead(rows, width, asked, c
             assert compiled.as_text().count("call void @llvm.prefetch") == asked
         for got, expected in zip(leaves(compiled(table, numbers)), leaves(f(table, numbers))):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_that_differ_within_a_block_are_not_asked_for(monkeypatch):
+    """Their places are computed of the block's own loops."""
+    monkeypatch.setattr(module_of_prefetch, "LARGE", 1 << 12)
+    x = np.arange(129 * 72, dtype=np.int32).reshape(72, 129)
+    y = np.arange(129 * 72, dtype=np.int32).reshape(129, 72)
+
+    def f(x, y):
+        places = nj.lax.broadcasted_iota("int32", y.shape, 0) // 2
+        return x.T ^ nj.numpy.take_along_axis(y, places, 0)
+
+    with config.disk_cache(False):
+        np.testing.assert_array_equal(nj.jit(f)(x, y), x.T ^ y[np.arange(129) // 2])
 
 
 def test_blocks_that_are_turned_ask_for_the_rows_below():
