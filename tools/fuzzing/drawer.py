@@ -22,6 +22,7 @@ from fuzzing.arrays import is_float
 Named = tuple[str, Any]
 STATEMENTS: list[tuple[float, Callable[[Drawer], str | None]]] = []
 WIDER: list[tuple[float, Callable[[Drawer], str | None]]] = []  # for seeds from programs.WIDE on
+AIMED: list[tuple[float, Callable[[Drawer], str | None]]] = []  # of seeds from programs.AIMED on
 LARGEST = 20_000  # elements
 # Larger numbers are not made of smaller ones: errors grow with them.
 HIGHEST = {"f": 1e3, "c": 1e3, "V": 50.0, "e": 50.0}
@@ -209,6 +210,12 @@ def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 def draw(seed: int) -> programs.Program:
     """The program of a seed."""
     from fuzzing import (  # noqa: F401 - they register
+        aimed_elements,
+        aimed_kernels,
+        aimed_loops,
+        aimed_moves,
+        aimed_nests,
+        aimed_places,
         arrays,
         nested,
         statements,
@@ -221,7 +228,7 @@ def draw(seed: int) -> programs.Program:
     wide = seed >= programs.WIDE
     x64 = bool(rng.random() < 0.4)
     special = bool(rng.random() < (0.04 if wide else 0.08))
-    large = wide and bool(rng.random() < 0.1)
+    large = wide and bool(rng.random() < (0.25 if seed >= programs.AIMED else 0.1))
     given = {}
     shape: tuple[int, ...] = ()
     for k in range(int(rng.integers(1, 4))):
@@ -231,18 +238,22 @@ def draw(seed: int) -> programs.Program:
         dtype = next(iter(given.values())).dtype if k and rng.random() < 0.5 else arrays.dtype_of(
             rng, x64)  # fmt: skip
         given["abc"[k]] = arrays.values(rng, shape, dtype, special)
-    families = STATEMENTS + WIDER if wide else STATEMENTS
+    aimed = seed >= programs.AIMED
+    families = AIMED if aimed else STATEMENTS + WIDER if wide else STATEMENTS
     with nj.enable_x64(x64), nj.disable_jit(), np.errstate(all="ignore"):
         names = programs.scope(nj) | {"__count__": [0]}
         pool = [(name, nj.numpy.asarray(x)) for name, x in given.items()]
         drawer = Drawer(rng, pool, names, special=special, families=families,
                         largest=10 * LARGEST if large else LARGEST)  # fmt: skip
-        drawer.grow(int(rng.integers(2, 14 if wide and not large else 10)))
+        most = 5 if aimed else 14 if wide and not large else 10
+        drawer.grow(int(rng.integers(2, most)))
     made = drawer.made or list(given)
     # What nobody uses would not be computed otherwise.
     text = "\n".join(drawer.lines)
     results = [name for name in made if len(re.findall(rf"\b{name}\b", text)) < 2]
     results += [made[int(rng.integers(len(made)))] for _ in range(int(rng.integers(0, 3)))]
+    if aimed:  # arguments as they are, which may be donated
+        results += [name for name in given if rng.random() < 0.2]
     if wide:  # written as well as read by what follows
         results += [name for name in made if rng.random() < 0.3]
     results = list(dict.fromkeys(results))

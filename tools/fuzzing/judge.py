@@ -19,7 +19,9 @@ import numjet as nj
 import numjet.numpy as jnp
 from fuzzing.arrays import is_float, odd_memory, values
 from fuzzing.programs import WIDE, Program
+from numjet.api.eager import deferral, large
 from numjet.base import config
+from numjet.core import evaluate
 
 Function = Callable[..., Any]
 # What has no derivative under jit has one where Python runs the loop.
@@ -138,6 +140,8 @@ def ways(program: Program, direct: bool, every: bool = False) -> Iterator[Way]:
         yield "donated", lambda f: _donated(f, given, rng.integers(2, size=len(given))), plain
     if rng.random() < 0.15 or every:
         yield "eager", lambda f: f(*[jnp.asarray(x) for x in given]), plain
+    if np.random.default_rng([program.seed, 3]).random() < 0.3 or every:
+        yield "deferred", lambda f: _deferred(f, given), plain
     kinds = ["vmap", "vmap"] + (list(DERIVED) if nums else [])
     chosen = sorted(set(kinds)) if every else [kinds[k] for k in rng.permutation(len(kinds))[:2]]
     for kind in dict.fromkeys(chosen):
@@ -212,6 +216,26 @@ def _plainly(f: Function, args: Any) -> list:
     """What a function gives operation by operation."""
     with nj.disable_jit():
         return f(*[jnp.asarray(x) for x in args])
+
+
+def _deferred(f: Function, args: Any) -> list:
+    """What a function gives where its operations wait for each other, as those on large arrays do;
+    the last of three runs, since what ran before is written down by native code."""
+    sizes, counts = (evaluate.LARGE, large.LARGE), dict(deferral._counts)
+    evaluate.LARGE = large.LARGE = 8
+    deferral._counts.update(found=0, compiled=0)
+    try:
+        with config.eager_fusion(True):
+            waiting = [f(*[jnp.asarray(x) for x in args]) for _ in range(3)]
+            runs = [[np.asarray(x) for x in found] for found in waiting]
+    finally:
+        evaluate.LARGE, large.LARGE = sizes
+        deferral._counts.update(counts)
+    for found in runs[:-1]:
+        for x, y in zip(found, runs[-1], strict=True):
+            if x.dtype.kind in "biu" and not np.array_equal(x, y):
+                raise AssertionError(f"deferred again it gives {y} instead of {x}")
+    return runs[-1]
 
 
 def _donated(f: Function, args: Any, which: Any) -> list:

@@ -21,6 +21,7 @@ NAMES = ("grad", "jit", "jvp", "vjp", "vmap", "linearize", "checkpoint", "custom
          "custom_vjp", "jacfwd", "jacrev", "hessian", "value_and_grad", "random",
          "lax")  # fmt: skip
 WIDE = 2_000_000  # the first seed of the wider generator
+AIMED = 5_000_000  # of the aimed one
 
 
 def scope(package: Any) -> dict[str, Any]:
@@ -89,10 +90,10 @@ class Noise:
         return self.package.tree_util.tree_map(self.one, value)
 
     def one(self, x: Any) -> Any:
-        dtype = np.dtype(getattr(x, "dtype", bool))
-        jnp = self.package.numpy
+        dtype, jnp = getattr(x, "dtype", bool), self.package.numpy
         if not jnp.issubdtype(dtype, jnp.inexact):  # integers of few bits are of kind "V", too
             return x
+        dtype = np.dtype(dtype)
         epsilon = float(ml_dtypes.finfo(dtype).eps)
         factor = 1 + epsilon * self.rng.integers(-2, 3, x.shape)
         return x * np.asarray(factor).astype(dtype)
