@@ -200,6 +200,17 @@ def compile_time() -> set_trace:
     return set_trace(CompileTimeTrace(current_trace()))
 
 
+def folding(trace: Trace) -> Trace:
+    """What a function is traced under by `trace`: within `compile_time` operations on concrete
+    values run at once there, too."""
+    around = trace.parent
+    while around is not None:
+        if type(around) is CompileTimeTrace:
+            return CompileTimeTrace(trace)
+        around = around.parent
+    return trace
+
+
 class set_trace:  # noqa: N801 - a context manager read as a statement
     """`with set_trace(trace):` makes it the current one."""
 

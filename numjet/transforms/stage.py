@@ -51,7 +51,16 @@ from numjet.core.refs import Cell, Ref, RefUse, made_around, read_under, variabl
 from numjet.core.shared import NOTHING_MANUAL, Flow
 from numjet.core.stretched import written_out_param
 from numjet.core.structural import convert
-from numjet.core.trace import Trace, Tracer, aval_of, current_trace, leaked, set_trace, user_source
+from numjet.core.trace import (
+    Trace,
+    Tracer,
+    aval_of,
+    current_trace,
+    folding,
+    leaked,
+    set_trace,
+    user_source,
+)
 
 _new = object.__new__
 # Equations of a trace that is worth native code.
@@ -494,7 +503,7 @@ def stage(
     asks = config.asked.forms
     config.jax_equations.count(1)  # so that it is asked
     try:
-        with set_trace(trace):
+        with set_trace(folding(trace)):
             outs = fun(*[trace.new_arg(aval) for aval in in_avals])
             jaxpr, consts = trace.finish(outs, use)
     finally:

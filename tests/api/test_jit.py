@@ -369,6 +369,28 @@ def test_closures_over_arrays_and_tracers() -> None:
         assert float(jnp.sin(0.0)) == 0.0
 
 
+def test_constants_are_evaluated_in_functions_traced_within_compile_time() -> None:
+    def f(x: Any) -> Any:
+        return x + float(jnp.cos(0.0)) * int(jnp.arange(3).sum())
+
+    within = [
+        lambda: nj.jit(f)(1.0),
+        lambda: nj.jit(lambda x: nj.jit(f)(x))(1.0),
+        lambda: nj.jit(nj.vmap(f))(jnp.ones(1))[0],
+        lambda: nj.jit(nj.grad(lambda x: f(x) * 4.0))(1.0),
+        lambda: nj.lax.scan(lambda c, _: (f(c), None), 1.0, None, length=1)[0],
+        lambda: nj.jit(lambda x: nj.lax.cond(x > 0, f, lambda y: y, x))(1.0),
+    ]
+    for call in within:
+        with nj.ensure_compile_time_eval():
+            close(call(), 4.0)
+    with pytest.raises(nj.errors.ConcretizationTypeError):
+        nj.jit(lambda x: f(x))(1.0)
+    with nj.ensure_compile_time_eval():
+        jaxpr = nj.make_jaxpr(lambda x: jnp.sin(jnp.arange(2.0)) + x)(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["convert_element_type", "add"]
+
+
 @pytest.mark.parametrize("count", [3, 5000])
 def test_numpy_arrays_that_are_closed_over_are_what_they_were_when_traced(count: int) -> None:
     mine = np.ones(count, np.float32)
