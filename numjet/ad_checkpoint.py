@@ -82,6 +82,8 @@ def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:
     (eqn,) = [eqn for eqn in jaxpr.eqns if var in eqn.outvars]
     inner = getattr(eqn.params.get("jaxpr"), "jaxpr", None)
     kind = eqn.primitive.name
+    if kind == "reduce_precision":  # of what
+        return _origin(f, jaxpr, eqn.invars[0], paths)
     if inner is not None and len(inner.outvars) == len(eqn.outvars):
         # A call: which operand, or what it is within if it is checkpointed.
         found = inner.outvars[list(eqn.outvars).index(var)]

@@ -12,12 +12,13 @@ from typing import Any
 
 from numjet.base import config, log
 from numjet.base.record import NamedTuple, record
+from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_again
 from numjet.core.hi import forward_rules
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.ref_equations import OverRefs
 from numjet.core.structural import linear_jvp
 from numjet.core.trace import set_trace
@@ -61,7 +62,7 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     saved = known_outs[n_known:]
     later_params = {**params, "jaxpr": later, "differentiated": True}
     operands = [x for x, keep in zip(args, kept, strict=True) if keep]
-    unknown_outs = trace.record(remat_p, [*operands, *saved], later_params)
+    unknown_outs = trace.record(remat_p, [*saved, *operands], later_params)
     return merge(unknown_out, known_outs, unknown_outs)
 
 
@@ -69,7 +70,8 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     """Known part (known inputs -> known outputs, saved values) and the part that runs later, from
     the inputs that it reads and the saved values to the unknown outputs; which outputs these are,
     and which inputs."""
-    key = ("remat", unknown, policy)
+    shown = config.jax_form()
+    key = ("remat", unknown, policy, shown)
     found = closed.cache.get(key)
     if found is not None:
         return found
@@ -104,12 +106,14 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     invars = merge(unknown, forward.invars, linear_in[n_res:])
     outs = [rename(x) for x in linear.jaxpr.outvars]
     later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, outs, eqns))
-    read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
-    saved = [v for v in saved if v in read]
+    read = {v: None for eqn in later.eqns for v in eqn.invars if type(v) is Var}
+    saved = [v for v in read if v in is_saved]  # as they are read
     kept = [u or v in read or v in outs for u, v in zip(unknown, invars, strict=True)]
     operands = [v for v, keep in zip(invars, kept, strict=True) if keep]
-    later = later.replace(invars=[*operands, *saved])
+    later = later.replace(invars=[*saved, *operands])
     now, _ = dce_jaxpr(forward.replace(outvars=[*known_outs, *saved], effects=None))
+    if shown:
+        now = _rounded(now, saved)
     inputs = [v for v, u, keep in zip(invars, unknown, kept, strict=True) if keep and not u]
     result = (
         ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out, kept,
@@ -117,6 +121,25 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     )  # fmt: skip
     closed.cache[key] = result
     return result
+
+
+def _rounded(now: Jaxpr, saved: Sequence[Var]) -> Jaxpr:
+    """The known part as JAX writes it: a float that is kept and also read in it is rounded to its
+    own dtype where it is made, so that both are the same value."""
+    read = {v for eqn in now.eqns for v in eqn.invars if type(v) is Var}
+    rounded: dict[Any, Var] = {}
+    eqns = []
+    for eqn in now.eqns:
+        eqns.append(eqn.replace(invars=[rounded.get(x, x) for x in eqn.invars]) if rounded else eqn)
+        for v in eqn.outvars:
+            if v in saved and v in read and dtypes.is_floating(v.aval.dtype):
+                rounded[v] = Var(v.aval)
+                info = dtypes.finfo(v.aval.dtype)
+                eqns.append(eqn.replace(
+                    primitive=REGISTRY["reduce_precision"], invars=[v], outvars=[rounded[v]],
+                    params={"exponent_bits": info.nexp, "mantissa_bits": info.nmant},
+                ))
+    return now.replace(eqns=eqns, outvars=[rounded.get(x, x) for x in now.outvars])
 
 
 def _told(inputs: Sequence[Var], saved: Sequence[Var], forward: Jaxpr) -> str:

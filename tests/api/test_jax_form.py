@@ -24,6 +24,10 @@ w = jnp.ones((4, 3))
 p = {"w": w, "b": jnp.ones(3)}
 k = jax.random.key(0)
 saved = jax.checkpoint_policies.dots_saveable
+every = jax.checkpoint_policies.everything_saveable
+only = jax.checkpoint_policies.save_only_these_names("c")
+named = jax.ad_checkpoint.checkpoint_name
+step = lambda c, _: (jnp.sin(named(c * 2, "c")), None)
 held = jax.jit(lambda v: m @ v)
 y = jnp.array([0.3, 0.9, 0.6])
 b = jnp.array([True, False, True])
@@ -193,6 +197,13 @@ jax.vmap(jax.hessian(lambda x: jnp.sum(jnp.sin(x)))) | m
 jax.grad(jax.checkpoint(jnp.sin)) | f
 jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.tanh(x) ** 2))) | x
 jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=saved)) | f
+jax.grad(jax.checkpoint(lambda x: jnp.sin(named(jnp.cos(x), "c")), policy=only)) | f
+jax.grad(jax.checkpoint(lambda x: jnp.sin(named(jnp.bfloat16(x), "c")), policy=only)) | f
+jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.cos(x) * x) * x, policy=every)) | f
+jax.grad(jax.checkpoint(lambda x: jnp.sin(x[0] * x).sum(), policy=every)) | x
+jax.grad(jax.checkpoint(lambda a, b: jnp.tanh(jnp.tanh(a @ b) @ m).sum(), policy=saved), 1) | m, w
+jax.grad(lambda x: sum(jax.checkpoint(lambda x: (x * x, jnp.sin(x * x)), policy=every)(x))) | f
+jax.grad(lambda y: lax.scan(jax.checkpoint(step, policy=only), y, None, length=3)[0]) | f
 jax.grad(lambda x: lax.scan(lambda c, a: (c * a, None), 1.0, x)[0]) | x
 jax.grad(lambda x: lax.fori_loop(0, 3, lambda i, c: c * x, x)) | f
 jax.grad(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x)) | f
@@ -400,7 +411,7 @@ _CALLS = Path(__file__).with_name("jax_form_calls.txt").read_text()
 CASES = [line for line in (_FUNCTIONS + _CALLS).splitlines() if line]
 _TEXTS = """
 from jax import lax
-import jax.image, jax.scipy.fft, jax.scipy.linalg, jax.scipy.signal
+import jax.ad_checkpoint, jax.image, jax.scipy.fft, jax.scipy.linalg, jax.scipy.signal
 import jax.scipy.special, jax.scipy.stats
 exec(str(values))
 texts = []

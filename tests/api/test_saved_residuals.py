@@ -52,6 +52,21 @@ def test_what_checkpoint_saves_is_told_with_its_own_line(capsys: pytest.CaptureF
         assert [line.split()[-1] for line in lines] == ends
 
 
+def test_values_rounded_for_a_policy_are_told_as_what_was_rounded(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    names = nj.checkpoint_policies.save_only_these_names("c")
+    for policy, want in (
+        (names, ["argument x", "named 'c'"]),
+        (nj.checkpoint_policies.everything_saveable, ["output of sin", "output of cos"]),
+    ):
+        print_saved_residuals(
+            nj.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.cos(x), "c")), policy=policy), 1.0
+        )
+        lines = capsys.readouterr().out.splitlines()
+        assert all(told in line for told, line in zip(want, lines)), lines
+
+
 def test_calls_and_loops_are_told_as_such(capsys: pytest.CaptureFixture) -> None:
     def told(f: Any) -> list[str]:
         print_saved_residuals(f, jnp.ones(3))
