@@ -9,6 +9,7 @@ type from that set, or a container would pass for a leaf.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -52,7 +53,7 @@ class SequenceKey(_Key):
     _label = "idx"
 
     def __init__(self, idx: int):
-        super().__init__(idx)
+        super().__init__(operator.index(idx))
 
     @property
     def idx(self) -> int:
@@ -99,6 +100,8 @@ class GetAttrKey(_Key):
     _label = "name"
 
     def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"GetAttrKey: an attribute's name is a string, got {name!r}.")
         super().__init__(name)
 
     @property
@@ -122,7 +125,7 @@ class FlattenedIndexKey(_Key):
     __match_args__ = ("key",)
 
     def __init__(self, key: int):
-        super().__init__(key)
+        super().__init__(operator.index(key))
 
     @property
     def key(self) -> int:

@@ -613,6 +613,12 @@ def test_keys_print_compare_and_pickle():
     )
     assert pickle.loads(pickle.dumps(path)) == path
     assert hash(path) == hash(pickle.loads(pickle.dumps(path)))
+    for make, wrong in (
+        (tu.GetAttrKey, 3), (tu.GetAttrKey, None), (tu.SequenceKey, "a"), (tu.SequenceKey, 1.5),
+        (tu.FlattenedIndexKey, "a"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            make(wrong)
     assert tu.SequenceKey(1) != tu.FlattenedIndexKey(1)
     match path[0]:
         case tu.DictKey(key):
