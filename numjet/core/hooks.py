@@ -259,6 +259,10 @@ member_text: Callable[[Any], str] = lambda _: "a value of each device"
 # that has it as an argument: (class, beginning of the message), or None. By `api.asked`.
 asked: Callable[[], tuple[type[Exception], str] | None] = lambda: None
 
+# What `lower(...).as_text()` shows where no dialect is named: kernels as loop IR, or "stablehlo"
+# under JAX's name (as_jax).
+text_dialect: str = "loops"
+
 # Called when the result of an operation holds what is no number, before that is raised. By
 # `api.execution.not_finite`.
 not_finite: Callable[[], None] = lambda: None

@@ -10,7 +10,8 @@ of linear algebra is in `linalg`; a record's `hlo` comes before all these.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -37,6 +38,12 @@ INDEX = np.dtype(np.int32)
 _ROUNDS, _OPERATIONS = 16, 128
 HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback", "ffi_call"))
 TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    for k in itertools.count():
+        yield f"{name}_{k}"
 
 
 class _Scan(NamedTuple):
@@ -201,17 +208,21 @@ class Emitter(PullEmitter):
         return made
 
     # -- calls and control flow -------------------------------------------------------------
-    def region_jit(self, outs: Any, ins: list[Value], *, jaxpr: ClosedJaxpr, **_: Any) -> list:
-        return self._call(jaxpr, ins)
+    def region_jit(
+        self, outs: Any, ins: list[Value], *, jaxpr: ClosedJaxpr, name: str = "f", **_: Any
+    ) -> list:
+        return self._call(jaxpr, ins, name)
 
-    def _call(self, closed: ClosedJaxpr, ins: list[Value]) -> list[Value]:
+    def _call(self, closed: ClosedJaxpr, ins: list[Value], name: str = "f") -> list[Value]:
         """A function of its own, written once for a jaxpr."""
         if self._turns(closed):
             return self.closed(closed, ins)
         found = self._named.get(id(closed.jaxpr))
         outs = [spec(a) for a in closed.out_avals]
         if found is None:
-            name = f"f{len(self._named)}"
+            own = "".join(c if c.isalnum() else "_" for c in name.replace(">", "")) or "f"
+            taken = {"main", *[known for known, _ in self._named.values()]}
+            name = next(n for n in _numbered(own) if n not in taken)
             self._named[id(closed.jaxpr)] = (name, closed)  # which keeps the jaxpr alive
             self.function(name, "private", closed, [(x.shape, x.dtype) for x in ins])
         else:
@@ -461,3 +472,12 @@ def module(
 def module_text(closed: ClosedJaxpr, name: str = "main") -> str:
     """The text of `module`, for `stored` values."""
     return module(stored(closed), name).text
+
+
+def own_module(closed: ClosedJaxpr) -> str:
+    """The text of a module whose @main takes the arguments of `closed` alone: its consts are
+    constants there. For `shown`."""
+    closed = stored(closed)
+    emitter = Emitter()
+    emitter.function("main", "public", closed, [spec(a) for a in closed.in_avals])
+    return "\n".join(["module {", *emitter.functions, "}", ""])

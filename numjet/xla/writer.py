@@ -26,6 +26,7 @@ _ELEMENTS = {
     "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e3m4": "f8E3M4", "float8_e8m0fnu": "f8E8M0FNU",
     "float4_e2m1fn": "f4E2M1FN",
 }  # fmt: skip
+DTYPES = {name: dtype for dtype, name in _ELEMENTS.items()}
 WIDE = {"float16": np.dtype(np.float32), "bfloat16": np.dtype(np.float32)}
 
 

@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,11 +61,17 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+def device_text(fun: Any, *args: Any) -> str:
+    """The module that devices are given."""
+    traced = fun.trace(*args)
+    return hlo.module_text(traced.program, traced.fun_name)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_golden(name: str) -> None:
     fun, args = PROGRAMS[name]
     with nj.default_matmul_precision("default"):
-        text = nj.jit(fun).lower(*args).as_text("stablehlo")
+        text = device_text(nj.jit(fun), *args)
     text = text.replace("module @_lambda_ {", "module {")
     path = GOLDEN / f"{name}.mlir"
     if os.environ.get("NUMJET_UPDATE_GOLDEN"):
@@ -84,7 +91,7 @@ def test_a_default_precision_reaches_each_way_of_a_product() -> None:
         counts = {}
         for precision in (None, "highest", "F32_F32_F32", "tensorfloat32", None):
             with nj.default_matmul_precision(precision):
-                text = fun.lower(x).as_text("stablehlo")
+                text = device_text(fun, x)
             counts[precision] = [text.count(f"precision {n}>") for n in names]
         n = sum(counts[None])
         assert n and counts == {None: [n, 0, 0], "highest": [0, 0, n], "F32_F32_F32": [0, 0, n],
@@ -94,7 +101,7 @@ def test_a_default_precision_reaches_each_way_of_a_product() -> None:
 
 
 def test_factorizations_take_exact_products() -> None:
-    text = nj.jit(jnp.linalg.svd).lower(np.ones((3, 3), F)).as_text("stablehlo")
+    text = device_text(nj.jit(jnp.linalg.svd), np.ones((3, 3), F))
     assert "precision HIGHEST>" in text and "precision DEFAULT>" not in text
 
 
@@ -119,7 +126,7 @@ def test_what_has_no_form_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_keys_of_other_generators_are_their_words() -> None:
     f = nj.jit(lambda key: nj.random.split(key, 3)[1:])
-    text = f.lower(nj.random.key(0, impl="rbg")).as_text("stablehlo")
+    text = device_text(f, nj.random.key(0, impl="rbg"))
     assert "@main(%0: tensor<4xui32>) -> (tensor<2x4xui32>)" in text
 
 

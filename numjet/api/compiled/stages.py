@@ -33,7 +33,7 @@ from numjet.api.placement.devices import SingleDeviceSharding
 from numjet.api.placement.mesh import get_abstract_mesh
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import config, tree
-from numjet.core import dtypes, hi
+from numjet.core import dtypes, hi, hooks
 from numjet.core.array import Array, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
@@ -304,23 +304,28 @@ class Lowered(Described):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The kernels as text of the loop IR, in the order they run.
 
-        dialect: "jaxpr" gives the jaxpr instead, "stablehlo" what a device of XLA would run.
+        dialect: "loops" are these; "jaxpr" gives the jaxpr instead, "stablehlo" what a device of
+        XLA would run, which under JAX's name (as_jax) is shown where no dialect is named.
         debug_info adds nothing: no lines of the source are named.
 
         >>> import numjet as nj
         >>> print(nj.jit(lambda x: x * 2).lower(1.0).as_text("jaxpr"))
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
         """
+        dialect = hooks.text_dialect if dialect is None else dialect
         if dialect == "jaxpr":
             return str(self._traced.program)
         if dialect == "stablehlo":
-            hlo = importlib.import_module("numjet.xla.hlo")
-            return hlo.module_text(self._traced.program, self._traced.fun_name)
-        if dialect is not None:
+            traced = self._traced
+            return importlib.import_module("numjet.xla.shown").shown(
+                traced.program, traced.fun_name, traced._entry.out_tree, traced._entry.asked,
+                traced._fun.keep_unused,
+            )
+        if dialect != "loops":
             mistake = NotImplementedError if dialect == "hlo" else ValueError
             raise mistake(
-                f"as_text: there is no dialect {dialect!r} here. Leave it out for the kernels as "
-                "loop IR, or pass 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
+                f"as_text: there is no dialect {dialect!r} here. Pass 'loops' for the kernels as "
+                "loop IR, 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
             )
         return self._get().kernels_text()
 
