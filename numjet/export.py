@@ -391,9 +391,9 @@ class Exported:
         """The text of `mlir_module`, which is what XLA's compilers read as well, as bytes."""
         return self.mlir_module().encode()
 
-    def mlir_module(self) -> str:
+    def mlir_module(self, serialized: bool = True) -> str:
         """The program as text of StableHLO: what a device of XLA would run. `jaxpr` is the program
-        that runs here.
+        that runs here. serialized: whether it is text, which it always is.
 
         >>> import numjet as nj
         >>> from numjet import export, numpy as jnp
@@ -401,8 +401,8 @@ class Exported:
         >>> "stablehlo.multiply" in exported.mlir_module()
         True
         """
-        hlo = _importlib.import_module("numjet.xla.hlo")
-        return str(hlo.module_text(self.jaxpr, self.fun_name))
+        shown = _importlib.import_module("numjet.xla.shown").shown
+        return str(shown(self.jaxpr, self.fun_name, self.out_tree, (), False))
 
 
 def _replaced(exported: Exported, **fields: Any) -> Exported:

@@ -124,12 +124,12 @@ class ShapedArray(AbstractValue):
         """`manual_axis_type`."""
         return self.manual_axis_type
 
-    def update_manual_axis_type(self, manual: ManualAxisType) -> ShapedArray:
-        """This aval, of a value that differs over the axes that `manual` says."""
-        if manual is self.manual_axis_type or manual == self.manual_axis_type:
+    def update_manual_axis_type(self, mat: ManualAxisType) -> ShapedArray:
+        """This aval, of a value that differs over the axes that `mat` says."""
+        if mat is self.manual_axis_type or mat == self.manual_axis_type:
             return self
-        key: tuple = (self.shape, self.dtype, self.weak_type, self.placed, manual)
-        key = key[:4] if manual.empty else key
+        key: tuple = (self.shape, self.dtype, self.weak_type, self.placed, mat)
+        key = key[:4] if mat.empty else key
         return _known_or_made(key[:3] if key[3:] == (None,) else key)
 
     def row(self, axis: int = 0) -> ShapedArray:
@@ -175,13 +175,13 @@ class ShapedArray(AbstractValue):
         """The arrays that it stands for: one."""
         return [self]
 
-    def lower_val(self, value: Any) -> list[Any]:
+    def lower_val(self, val: Any) -> list[Any]:
         """The arrays that a value of it is."""
-        return [value]
+        return [val]
 
-    def raise_val(self, value: Any) -> Any:
+    def raise_val(self, val: Any) -> Any:
         """The value that an array is."""
-        return value
+        return val
 
     def dec_rank(self, size: int | None, spec: int | None) -> ShapedArray:
         """That of one example, where axis `spec`, of `size`, is mapped; its own for None."""

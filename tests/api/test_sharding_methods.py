@@ -140,3 +140,17 @@ def test_meshes_of_axes_alone_have_no_devices() -> None:
     with pytest.raises(ValueError, match="not implemented for AbstractMesh"):
         rows._device_assignment  # noqa: B018 - raises
     assert not rows.is_equivalent_to(NamedSharding(AbstractMesh((4,), ("x",)), P("x")), 1)
+
+
+def test_arguments_are_named_as_in_jax() -> None:
+    mesh = nj.make_mesh((8,), ("x",))
+    for placed, want in (
+        (NamedSharding(mesh, P("x")), (2,)), (SingleDeviceSharding(nj.devices()[0]), (16,))
+    ):  # fmt: skip
+        assert placed.shard_shape(global_shape=(16,)) == want
+        held = placed.devices_indices_map(global_shape=(16,))
+        assert held == placed.addressable_devices_indices_map(global_shape=(16,))
+    assert P("a").update(("b",), {"c"}) == P("b", unreduced={"c"})
+    assert P("a", "a").count(value="a") == 2 and P("a", "b").index(value="b") == 1
+    types = mesh.abstract_mesh.update_axis_types(name_to_type={"x": AxisType.Explicit}).axis_types
+    assert types == (AxisType.Explicit,)

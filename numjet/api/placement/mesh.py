@@ -416,9 +416,10 @@ class AbstractMesh(_Axes):
             **{"abstract_device": self.abstract_device, **changes},
         )
 
-    def update_axis_types(self, new: dict[str, AxisType]) -> AbstractMesh:
-        """The mesh whose axes named in `new` have another type."""
-        types = [new.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
+    def update_axis_types(self, name_to_type: dict[str, AxisType]) -> AbstractMesh:
+        """The mesh whose axes named in `name_to_type` have another type."""
+        pairs = zip(self.axis_names, self.axis_types)
+        types = [name_to_type.get(n, t) for n, t in pairs]
         return self.update(axis_types=types)
 
     def _key(self) -> tuple:

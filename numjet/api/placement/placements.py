@@ -48,11 +48,11 @@ class Sharding:
         """
         raise NotImplementedError(type(self).__name__)
 
-    def shard_shape(self, shape: tuple) -> tuple:
+    def shard_shape(self, global_shape: tuple) -> tuple:
         """The shape of the part that each device holds.
 
-        shape: of the array. Kinds of shardings define it. Raises ValueError for a shape that it
-        does not divide.
+        global_shape: of the array. Kinds of shardings define it. Raises ValueError for one that
+        it does not divide.
 
         >>> from numjet import numpy as jnp
         >>> jnp.zeros(2).sharding.shard_shape((2,))
@@ -97,13 +97,14 @@ class Sharding:
         """How many devices hold parts."""
         return len(self.device_set)
 
-    def devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
-        """What part of an array of `shape` each device holds."""
-        return dict(self.indices(tuple(shape)))
+    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
+        """What part of an array of `global_shape` each device holds."""
+        return dict(self.indices(tuple(global_shape)))
 
-    def addressable_devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
+    def addressable_devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
         """As `devices_indices_map`, for the devices of this process."""
-        return {d: at for d, at in self.indices(tuple(shape)) if d.process_index == Cluster.index}
+        found = self.indices(tuple(global_shape))
+        return {d: at for d, at in found if d.process_index == Cluster.index}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same parts of an array of `ndim` dimensions into the same kind of
@@ -168,12 +169,12 @@ class SingleDeviceSharding(Sharding):
         """The devices that hold parts."""
         return {self._device}
 
-    def shard_shape(self, shape: tuple) -> tuple:
+    def shard_shape(self, global_shape: tuple) -> tuple:
         """The shape of the part that each device holds.
 
-        shape: of the array.
+        global_shape: of the array.
         """
-        return tuple(shape)
+        return tuple(global_shape)
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
         """What part of an array each device holds, as pairs (device, index).
@@ -269,12 +270,12 @@ class PmapSharding(Sharding):
         """The devices that hold parts."""
         return set(self.devices)
 
-    def shard_shape(self, shape: tuple) -> tuple:
+    def shard_shape(self, global_shape: tuple) -> tuple:
         """The shape of the part that each device holds.
 
-        shape: of the array.
+        global_shape: of the array.
         """
-        return tuple([n for i, n in enumerate(shape) if i != self.axis])
+        return tuple([n for i, n in enumerate(global_shape) if i != self.axis])
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
         """What part of an array each device holds, as pairs (device, index).

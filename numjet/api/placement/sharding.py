@@ -123,15 +123,15 @@ class P:
     def __contains__(self, entry: Any) -> bool:
         return entry in self.partitions
 
-    def index(self, entry: Any) -> int:
+    def index(self, value: Any) -> int:
         """The first dimension that has this entry. Raises ValueError where none has."""
-        return self.partitions.index(_entry(entry))
+        return self.partitions.index(_entry(value))
 
-    def count(self, entry: Any) -> int:
+    def count(self, value: Any) -> int:
         """How many dimensions have this entry."""
-        return self.partitions.count(_entry(entry))
+        return self.partitions.count(_entry(value))
 
-    def update(self, *, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> P:
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> P:
         """The spec with other `partitions`, `unreduced` or `reduced`; None leaves them."""
         return P(
             *self.partitions if partitions is None else partitions,
@@ -401,17 +401,18 @@ class NamedSharding(Sharding):
         parts += self.spec[len(parts) :]
         return self.update(spec=self.spec.update(partitions=parts))
 
-    def shard_shape(self, shape: tuple) -> tuple:
+    def shard_shape(self, global_shape: tuple) -> tuple:
         """The shape of the part that each device holds.
 
-        shape: of the array. Raises ValueError for a shape that the mesh does not divide.
+        global_shape: of the array. Raises ValueError for a shape that the mesh does not divide.
 
         >>> import numjet as nj
         >>> mesh = nj.make_mesh((1,), ("x",))
         >>> nj.NamedSharding(mesh, nj.P("x")).shard_shape((4, 3))
         (4, 3)
         """
-        return tuple([n // k for n, k in zip(shape, self._parts(shape, IndexError), strict=True)])
+        parts = self._parts(global_shape, IndexError)
+        return tuple([n // k for n, k in zip(global_shape, parts, strict=True)])
 
     def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
         """For each of `ndim` dimensions the axes of the mesh that cut it; UNCONSTRAINED ones are
