@@ -282,7 +282,7 @@ class Exported:
     def _program(self, values: dict) -> Callable:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
         weak = [a.weak_type for a in self.out_avals]  # whatever those of the arguments are
-        count, (ins, results) = self.nr_devices, self.laid_out
+        count, name, (ins, results) = self.nr_devices, self.fun_name, self.laid_out
 
         def placed(*xs: Any) -> list:
             xs = tuple([x if s is None else s.marked(x) for x, s in zip(xs, ins, strict=True)])
@@ -291,7 +291,7 @@ class Exported:
                 for y, w in zip(_eval_closed(closed, *xs), weak, strict=True)
             ]
             outs = [y if s is None else s.marked(y) for y, s in zip(outs, results, strict=True)]
-            return [_ran(y, self.fun_name, count) for y in outs]
+            return [_ran(y, name, count) for y in outs]
 
         run: Any = _jit(placed)
         if self.was_read:  # the program has none of the rules that the function had

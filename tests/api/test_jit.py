@@ -683,6 +683,10 @@ def test_what_was_called_leaves_nothing_to_the_collector(monkeypatch) -> None:
         with pytest.raises(nj.errors.TracerBoolConversionError):
             nj.jit(failing)(1)
 
+    def root(a):
+        solve, tangents = lambda f, y: y * 1.5, lambda g, y: y / g(1.0)
+        return lax.custom_root(lambda y: y * y - a, 1.0, solve, tangents)
+
     nj.make_jaxpr(lambda y: y * x)(x[:1])  # from now on programs are looked through for such axes
     calls = {
         "jit": lambda: nj.jit(lambda y: jnp.sin(y) * 2)(x),
@@ -694,6 +698,8 @@ def test_what_was_called_leaves_nothing_to_the_collector(monkeypatch) -> None:
         "linearize": lambda: nj.linearize(nj.jit(lambda y: jnp.sin(y)), x)[1](x),
         "callback": lambda: nj.jit(lambda y: nj.pure_callback(lambda v: v, y, y))(x),
         "named_call": lambda: nj.named_call(lambda y: y * 2, name="twice")(x),
+        "root": lambda: nj.grad(root)(2.0),
+        "export": lambda: nj.export.export(nj.jit(lambda y: y * 2))(1.0).call(2.0),
         "paths": lambda: nj.tree.map_with_path(lambda _, leaf: leaf, {"a": [1, 2]}),
     }
     left = {}

@@ -53,9 +53,6 @@ def custom_root(
     guess_leaves, guess_tree = array_leaves("custom_root", initial_guess, "initial_guess")
     avals = [x.aval for x in guess_leaves]
 
-    def parted(x: Any) -> Any:
-        return x[0] if has_aux else x
-
     # Each function becomes one of the values that it closes over: these may be values of any
     # transformation around, which the rule must see as its arguments.
     f_call, f_consts = _closed("f", f, (guess_tree,), avals)
@@ -66,7 +63,8 @@ def custom_root(
         )
     solve_call, solve_consts = _closed("solve", lambda x: solve(f, x), (guess_tree,), avals)
     x_avals = [a.strong() for a in f_call.out_avals]
-    solved = tree.tree_structure(parted(solve_call.unflatten(solve_call.out_avals)))
+    whole = solve_call.unflatten(solve_call.out_avals)
+    solved = tree.tree_structure(whole[0] if has_aux else whole)
     if solved != guess_tree:
         raise TypeError(
             "custom_root: solve() output pytree structure must match initial_guess, got "
@@ -80,6 +78,17 @@ def custom_root(
         "tangent_solve", solve_tangent, (solved, f_call.out_tree), [*avals, *x_avals]
     )
 
+    guess = tree.tree_unflatten(guess_tree, guess_leaves)
+    call = _rooted(f_call, solve_call, tangent_call, guess_tree, has_aux)
+    return call(f_consts, solve_consts, tangent_consts, guess)
+
+
+def _rooted(
+    f_call: _Closed, solve_call: _Closed, tangent_call: _Closed, guess_tree: Any, has_aux: bool
+) -> jvp_of_arrays:
+    """The root as a function of what the user's functions close over, with its derivative, which
+    makes another such function: one that held this one would hold itself."""
+
     # Their names stand in jaxprs.
     @jvp_of_arrays
     def _custom_root(of_f: Any, of_solve: Any, of_tangent: Any, start: Any) -> Any:
@@ -87,8 +96,8 @@ def custom_root(
 
     def _root_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         of_f, _, of_tangent, _ = primals
-        out = _custom_root(*primals)
-        x = parted(out)
+        out = _rooted(f_call, solve_call, tangent_call, guess_tree, has_aux)(*primals)
+        x = out[0] if has_aux else out
         f_tangent = jvp(lambda v: f_call(v, x), (of_f,), (tangents[0],))[1]
         x_tangent = tangent_call(of_tangent, x, tree.tree_map(neg, f_tangent))
         if tangent_call.out_tree != guess_tree:
@@ -102,8 +111,7 @@ def custom_root(
         return out, (x_tangent, tree.tree_map(zero, out[1]))
 
     _custom_root.defjvp(_root_jvp)
-    guess = tree.tree_unflatten(guess_tree, guess_leaves)
-    return _custom_root(f_consts, solve_consts, tangent_consts, guess)
+    return _custom_root
 
 
 class _Closed:

@@ -76,28 +76,33 @@ def portable(closed: ClosedJaxpr, count: int, told: Sequence[Any]) -> ClosedJaxp
     called as the first of the layouts `told` calls them."""
     first = next((_axes(s.axes) for s in told if s is not None), None)
 
-    def renamed(closed: ClosedJaxpr) -> ClosedJaxpr:
-        jaxpr = closed.jaxpr
-        eqns = [eqn.replace(params=_renamed(eqn)) for eqn in jaxpr.eqns]
-        return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts)
-
-    def _renamed(eqn: Eqn) -> dict:
-        found = {name: with_jaxprs(value, renamed) for name, value in eqn.params.items()}
-        sharding: Any = found.get("sharding")
-        mesh = getattr(sharding, "mesh", None)
-        if isinstance(sharding, SingleDeviceSharding) or mesh is not None and count == 1:
-            return {**found, "sharding": _WHOLE}
-        if mesh is None or mesh.explicit_axes:
-            return found
-        if first is not None and first.axis_sizes == mesh.axis_sizes:
-            ndim = eqn.outvars[0].aval.ndim
-            own = sharding if _is_open(sharding) else _over(sharding, first, ndim)
-        else:
-            own = sharding.update(mesh=mesh.abstract_mesh)
-        return {**found, "sharding": own}
-
     named = constraint_of(closed) or axes_named(closed) or place_of(closed)
-    return renamed(closed) if named is not None else closed
+    return _renamed(closed, count, first) if named is not None else closed
+
+
+def _renamed(closed: ClosedJaxpr, count: int, first: AbstractMesh | None) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    eqns = [eqn.replace(params=_renamed_params(eqn, count, first)) for eqn in jaxpr.eqns]
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts)
+
+
+def _renamed_params(eqn: Eqn, count: int, first: AbstractMesh | None) -> dict:
+    found = {
+        name: with_jaxprs(value, lambda closed: _renamed(closed, count, first))
+        for name, value in eqn.params.items()
+    }
+    sharding: Any = found.get("sharding")
+    mesh = getattr(sharding, "mesh", None)
+    if isinstance(sharding, SingleDeviceSharding) or mesh is not None and count == 1:
+        return {**found, "sharding": _WHOLE}
+    if mesh is None or mesh.explicit_axes:
+        return found
+    if first is not None and first.axis_sizes == mesh.axis_sizes:
+        ndim = eqn.outvars[0].aval.ndim
+        own = sharding if _is_open(sharding) else _over(sharding, first, ndim)
+    else:
+        own = sharding.update(mesh=mesh.abstract_mesh)
+    return {**found, "sharding": own}
 
 
 def _is_open(sharding: Any) -> bool:
