@@ -194,6 +194,12 @@ jax.jacrev(lambda x: x @ x) | m[:, :3]
 jax.hessian(lambda x: jnp.sum(x ** 3)) | x
 jax.hessian(jnp.sin) | f
 jax.vmap(jax.hessian(lambda x: jnp.sum(jnp.sin(x)))) | m
+jax.pmap(lambda x: x * 2 + 1) | m[:1]
+jax.pmap(lambda x: lax.psum(x, "i") + lax.axis_index("i"), axis_name="i") | m[:1]
+jax.pmap(lambda x, y: (x * y, y), axis_name="i", in_axes=(1, None), out_axes=(1, 0)) | m[:, :1], f
+jax.pmap(lambda d: d["w"] + 1) | {"w": m[:1]}
+jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i", out_axes=None) | m[:1]
+jax.vmap(jax.pmap(lambda x: jnp.sin(x))) | m[:, None]
 jax.grad(jax.checkpoint(jnp.sin)) | f
 jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.tanh(x) ** 2))) | x
 jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=saved)) | f

@@ -500,6 +500,11 @@ def pmap(
             mesh = Mesh(np.array(members[:n]), (label,))
             jitted._core.layouts = (None, _wanted(mesh, out_axes))
             args, kwargs = _on_devices(mesh, args, kwargs, in_axes, statics)
+        elif config.jax_form() and not any(
+            [axis is not None and axis < 0 for axis in tree.tree_leaves(out_axes)]
+        ):
+            mesh = Mesh(np.array(members[:n]), (label,))
+            return _as_equation(fun, mesh, args, kwargs, in_axes, out_axes, statics, donated)
         elif donated and n > 1:  # what lies on one device is copied to the others
             alone = lambda x: another(x) if type(x) is ArrayImpl else x  # noqa: E731
             args = tuple([tree.tree_map(alone, x) if i in donated else x
@@ -547,6 +552,27 @@ def pmap(
 
     parallel.lower = lower  # type: ignore[attr-defined]
     return parallel
+
+
+def _as_equation(
+    fun: Callable, mesh: Mesh, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
+    statics: tuple, donated: tuple,
+) -> Any:  # fmt: skip
+    """The results where `make_jaxpr` traces, in the equations that JAX writes."""
+    nums, axes = _dynamic(args, statics, in_axes)
+    dynamic = tuple([args[i] for i in nums])
+    leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
+    dims = _axes_of_leaves("pmap", axes, dynamic, in_tree)
+    marks = [tree.tree_map(lambda _, i=i: i in donated, args[i]) for i in nums]
+    away = [k for k, mark in enumerate(tree.tree_leaves(marks)) if mark]
+
+    def on_slices(*slices: Any) -> Any:
+        mapped, named = tree.tree_unflatten(in_tree, slices)
+        given = dict(zip(nums, mapped, strict=True))
+        return fun(*[given.get(i, x) for i, x in enumerate(args)], **named)
+
+    equation = importlib.import_module("numjet.api.maps.pmap_equation")
+    return equation.mapped(on_slices, mesh, leaves, dims, out_axes, away)
 
 
 def _firsts(out: Any, out_axes: Any, name: Any) -> Any:
