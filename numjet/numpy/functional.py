@@ -196,6 +196,8 @@ _SIGNATURE = rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$"
 
 def parse_signature(text: str) -> tuple[list[tuple], list[tuple]]:
     """The names of the core axes of each argument and of each result."""
+    if not isinstance(text, str):
+        raise TypeError(f"vectorize: signature is a string or None, got {text!r}.")
     text = text.replace(" ", "")
     if not re.match(_SIGNATURE, text):
         raise ValueError(

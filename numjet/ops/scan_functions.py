@@ -32,8 +32,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
 
     f: a function of one pytree. xs: a pytree of arrays of one leading size. batch_size: take that
     many rows at once, vectorized; 0 and None: one. Differentiable in both modes. Raises ValueError
-    where sizes differ, IndexError for a row without axes. Python's `map` gives an iterator; `vmap`
-    takes all rows at once.
+    where sizes differ, IndexError for a row without axes, TypeError for a negative batch_size.
+    Python's `map` gives an iterator; `vmap` takes all rows at once.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.map(lambda x: x * x, jnp.arange(4))
@@ -51,7 +51,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
             f"{', '.join(x.aval.str_short() for x in rows) or 'none'}."
         )
     if batch_size < 1:
-        raise ValueError(f"map: batch_size must be at least 1, got {batch_size}.")
+        raise TypeError(f"map: batch_size must be at least 1, got {batch_size}.")
     n = rows[0].aval.shape[0]
     whole = n // batch_size * batch_size
 

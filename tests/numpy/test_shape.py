@@ -372,6 +372,9 @@ def test_vectorize_and_apply():
     np.testing.assert_allclose(f(F[:, None], G[None]), F @ G.T, rtol=1e-5)
     # A number in a signature is a name like any other.
     assert jnp.vectorize(jnp.sum, signature="(2)->()")(np.ones((4, 3))).tolist() == [3.0] * 4
+    for wrong in (3, ("n",)):
+        with pytest.raises(TypeError, match="signature is a string"):
+            jnp.vectorize(jnp.sum, signature=wrong)(1.0)
     g = jnp.vectorize(lambda a, b: a + 2 * b)
     np.testing.assert_allclose(g(F, G[0]), F + 2 * G[0], rtol=1e-6)
     h = jnp.vectorize(lambda a, k: a * k, excluded={1})

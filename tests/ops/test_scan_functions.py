@@ -85,5 +85,5 @@ def test_messages() -> None:
         lax.associative_scan(lambda a, b: a, (sample(3), sample(4)))
     with pytest.raises(TypeError, match="fn must return the structure it takes"):
         lax.associative_scan(lambda a, b: (a, b), sample(4))
-    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+    with pytest.raises(TypeError, match="batch_size must be at least 1"):
         lax.map(lax.neg, sample(4), batch_size=-1)
