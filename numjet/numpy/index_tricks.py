@@ -18,7 +18,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, index_of, is_symbolic, largest, smallest
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array
+from numjet.numpy.creation import array, ones
 from numjet.numpy.elementwise import (
     add,
     clip,
@@ -194,7 +194,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     n, ndim = index_of(n), index_of(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
-    return (arange(n) if is_symbolic(n) else _of(np.arange(n)),) * ndim
+    made = is_symbolic(n) or FLAG.uses and wanted()
+    return (arange(n) if made else _of(np.arange(n)),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -228,6 +229,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
         m = n if m is None else m
         return nonzero(tri(n, m, k), size=_below(n, k, m))
     rows, columns = np.tril_indices(n, k, m)
+    if FLAG.uses and wanted():
+        return nonzero(as_call("tril", ones((n, n if m is None else m)), k), size=len(rows))
     return _of(rows), _of(columns)
 
 
@@ -244,6 +247,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
         m = n if m is None else m
         return nonzero(lax.bitwise_not(tri(n, m, k - 1, np.bool_)), size=_below(m, -k, n))
     rows, columns = np.triu_indices(n, k, m)
+    if FLAG.uses and wanted():
+        return nonzero(as_call("triu", ones((n, n if m is None else m)), k), size=len(rows))
     return _of(rows), _of(columns)
 
 

@@ -194,6 +194,9 @@ jax.jacrev(lambda x: x @ x) | m[:, :3]
 jax.hessian(lambda x: jnp.sum(x ** 3)) | x
 jax.hessian(jnp.sin) | f
 jax.vmap(jax.hessian(lambda x: jnp.sum(jnp.sin(x)))) | m
+lambda x: x[jnp.tril_indices(3)] | sq
+lambda x: jnp.triu_indices(3, 1, 4)[1] + x | f
+lambda x: x.at[jnp.diag_indices(3)].set(1.0) | sq
 jax.pmap(lambda x: x * 2 + 1) | m[:1]
 jax.pmap(lambda x: lax.psum(x, "i") + lax.axis_index("i"), axis_name="i") | m[:1]
 jax.pmap(lambda x, y: (x * y, y), axis_name="i", in_axes=(1, None), out_axes=(1, 0)) | m[:, :1], f
