@@ -15,10 +15,8 @@ real JAX has been imported before. What would break it: modules of ours under JA
 
 from numjet.as_jax import environment, finder
 from numjet.as_jax.finder import JAX_VERSION as JAX_VERSION
-from numjet.core import hooks
 
 finder.activate()
 environment.read()
-hooks.text_dialect = "stablehlo"
 
 __all__ = ["JAX_VERSION"]

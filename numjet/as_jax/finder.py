@@ -21,6 +21,7 @@ from typing import Any
 
 from numjet.as_jax import environment, namespaces, private
 from numjet.base.class_names import home, move
+from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.trace import Tracer
 
@@ -152,6 +153,7 @@ class Loader:
         name = module.__name__
         if name == "jax":
             environment.read_flags()
+            hooks.text_dialect = "stablehlo"
         source = namespaces.source(name)
         scope = _dictionary(module)
         scope["_numjet_rows"] = {**namespaces.names(name), **private.names(name)}
