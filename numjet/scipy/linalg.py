@@ -726,10 +726,11 @@ def qr_multiply(
 _solve_triangular = solve_triangular
 for _name in ("svd", "eigh", "hessenberg"):
     globals()[_name] = shown(globals()[_name], CALLS[__name__][_name], module=__name__)
-# Those with one answer: eigenvectors could be others from one call to the next.
+# Those with one answer: eigenvectors could be others from one call to the next. Not cho_factor,
+# whose `lower` stays a bool: its `cholesky` is.
 wrap_public(
     globals(), __name__,
-    ("block_diag cho_factor cho_solve cholesky circulant companion convolution_matrix det dft "
+    ("block_diag cho_solve cholesky circulant companion convolution_matrix det dft "
      "expm expm_frechet fiedler fiedler_companion hankel helmert hilbert inv invhilbert invpascal "
      "leslie lu lu_factor lu_solve pascal polar qr rsf2csf solve solve_triangular sqrtm "
      "toeplitz").split(),

@@ -114,6 +114,10 @@ def test_factorizations():
     b = A[:, 0]
     close(linalg.cho_solve(linalg.cho_factor(S), b), np.linalg.solve(S, b), 1e-3)
     close(linalg.cho_solve(linalg.cho_factor(S, lower=True), b), np.linalg.solve(S, b), 1e-3)
+    for n in (2, 30):  # 900 numbers: a compiled call, which must not make an array of the bool
+        factor, lower = linalg.cho_factor(numjet.numpy.eye(n))
+        assert lower is False and linalg.cho_factor(numjet.numpy.eye(n), lower=True)[1] is True
+        close(linalg.solve_triangular(factor, np.ones(n), lower=lower), np.ones(n), 1e-6)
     for trans, m in ((0, A), (1, A.T)):
         close(linalg.lu_solve(linalg.lu_factor(A), b, trans), np.linalg.solve(m, b), 1e-3)
         nothing = linalg.lu_solve(linalg.lu_factor(np.zeros((0, 0))), np.zeros((0, 2)), trans)
