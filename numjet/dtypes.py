@@ -43,12 +43,13 @@ def itemsize_bits(dtype: Any) -> int:
     >>> dtypes.itemsize_bits(jnp.int4), dtypes.itemsize_bits("float32")
     (4, 32)
     """
-    name = getattr(dtype, "name", None) or canonicalize_dtype(dtype).name
-    if name in ("int2", "uint2"):
+    # NumPy's scalar types have an attribute `dtype` too, which is no dtype.
+    found = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
+    if found.name in ("int2", "uint2"):
         return 2
-    if name in ("int4", "uint4", "float4_e2m1fn"):
+    if found.name in ("int4", "uint4", "float4_e2m1fn"):
         return 4
-    return np.dtype(getattr(dtype, "dtype", dtype)).itemsize * 8
+    return found.itemsize * 8
 
 
 __all__ = [

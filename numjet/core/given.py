@@ -15,6 +15,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
+from numjet.core.trace import Tracer
 from numjet.core.typed_numbers import TypedNdArray, typed
 
 # The Array's id -> the Array, which keeps the id its own, what was given, and whether it has a
@@ -100,6 +101,16 @@ def seen(values: Sequence[Any]) -> Sequence[Any]:
     return values if noted is None else as_given(values, noted)
 
 
+def is_noted(x: Any) -> bool:
+    """Whether rules see a Python number or a NumPy array in place of `x`, which is traced."""
+    noted = _seen.get()
+    if noted is None:
+        return False
+    while isinstance(x, Tracer):
+        x = x.concrete()
+    return id(x) in noted
+
+
 def array_of(x: Any) -> Any:
     """`as_array` of what a rule gave, and a note of it."""
     array = as_array(x)
@@ -114,6 +125,7 @@ __all__ = [
     "Seen",
     "array_of",
     "as_given",
+    "is_noted",
     "note",
     "note_tangent",
     "seen",

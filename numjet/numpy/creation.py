@@ -37,6 +37,7 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, is_symbolic
 from numjet.core.evaluate import another
+from numjet.core.given import is_noted
 from numjet.core.hooks import Sharded
 from numjet.core.memories import MemorySpace
 from numjet.core.remote import Device
@@ -165,8 +166,10 @@ def asarray(
     Array([1., 2.], dtype=float32)
     """
     if dtype is None and device is None and out_sharding is None and not copy and order is None:
-        if isinstance(a, Array):
+        if type(a) is ArrayImpl:
             return a
+        if isinstance(a, Array):
+            return lax.copy_p.bind(a) if isinstance(a, Tracer) and is_noted(a) else a
         if type(a) in (int, float, bool, complex):
             return as_array(a)
     _check_order("asarray", order)
@@ -199,6 +202,8 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         if copy and FLAG.uses:
             x = _as_equation(x)
         out = x if dtype is None else cast(x, dtype)
+        if out is x and isinstance(x, Tracer) and is_noted(x):
+            return lax.copy_p.bind(x)  # an Array of its own, for rules and results
         return another(x) if copy and out is x else out
     if hooks.guards is not None:
         hooks.guards.made("array", "asarray")
@@ -480,7 +485,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> jnp.frombuffer(b"\x01\x02", dtype=jnp.uint8)
     Array([1, 2], dtype=uint8)
     """
-    return array(np.frombuffer(buffer, dtype=_plain_dtype(dtype), count=count, offset=offset))
+    return array(np.frombuffer(buffer, dtype=dtypes.named(dtype), count=count, offset=offset))
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
@@ -492,11 +497,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
     Array([1, 2, 3], dtype=int32)
     """
-    return array(np.fromstring(string, dtype=_plain_dtype(dtype), count=count, sep=sep))
-
-
-def _plain_dtype(dtype: Any) -> Any:
-    return getattr(dtype, "dtype", dtype)
+    return array(np.fromstring(string, dtype=dtypes.named(dtype), count=count, sep=sep))
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:

@@ -164,3 +164,26 @@ _WITHOUT_VALUES: dict[str, Callable] = {
 def test_tangents_of_integers_are_numpy_arrays(name: str) -> None:
     out = _WITHOUT_VALUES[name](jnp.arange(4))
     assert isinstance(out, np.ndarray) and out.dtype == nj.dtypes.float0
+
+
+@pytest.mark.parametrize("made", [jnp.asarray, jnp.array, jnp.copy])
+@pytest.mark.parametrize("value", [2.0, np.float32(2), np.ones(2)])
+def test_what_asarray_gives_in_a_derivative_is_an_array(made, value):
+    seen = []
+
+    @nj.custom_vjp
+    def scaled(x):
+        return x * 2
+
+    def fwd(x):
+        seen.append((type(x), x.shape))
+        return x * 2, None
+
+    scaled.defvjp(fwd, lambda _, ct: (ct * 2,))
+    slope = nj.grad(lambda x: jnp.sum(scaled(made(x)) ** 2))(value)
+    np.testing.assert_array_equal(slope, 8 * np.asarray(value))
+    array = type(jnp.ones(()))
+    assert seen == [(array, np.shape(value))]
+    results = [nj.vjp(made, value)[0], *nj.jvp(made, (value,), (value,))]
+    results.append(nj.linearize(made, value)[0])
+    assert [(type(x), x.dtype) for x in results] == [(array, np.float32)] * 4

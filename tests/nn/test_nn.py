@@ -182,6 +182,8 @@ def test_dtypes_module():
     assert dtypes.canonicalize_dtype("float64") == np.float32
     assert dtypes.result_type(1, 2.0, return_weak_type_flag=True) == (np.dtype("float32"), True)
     assert dtypes.scalar_type_of(jnp.ones(1)) is float and dtypes.itemsize_bits("float32") == 32
+    bits = [dtypes.itemsize_bits(d) for d in (np.int16, np.complex64, jnp.int4, float)]
+    assert bits == [16, 64, 4, 64]
 
 
 def test_activations_of_integers_are_floats():

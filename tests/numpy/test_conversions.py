@@ -185,3 +185,11 @@ def test_lists_of_objects_that_numpy_reads():
         jnp.array([Number()])
     with pytest.raises(TypeError):
         jnp.array([{"a": 1}])
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.dtype("int16"), "int16", jnp.int16])
+def test_the_dtype_of_bytes_and_text_may_be_numpys_type(dtype):
+    read = jnp.frombuffer(b"\x01\x00\x02\x01", dtype=dtype)
+    assert read.dtype == np.int16 and read.tolist() == [1, 258]
+    read = jnp.fromstring("3 -4", dtype=dtype, sep=" ")
+    assert read.dtype == np.int16 and read.tolist() == [3, -4]
