@@ -226,8 +226,8 @@ def linspace(
         return as_call("_linspace", start, stop, num, endpoint, dtype=computed)
     if asked in (np.float32, np.float64) and not dtypes.is_complex(computed):
         computed = asked                # in whose roundings JAX counts
-    elif not dtypes.is_integer(asked):  # which floats do not widen for
-        computed = inexact_dtype(dtypes.promote((computed, False), (asked, False))[0])
+    else:
+        computed = _wide_enough(computed, asked)
     start, stop = cast(start, computed), cast(stop, computed)
     shape = join_shapes("linspace", [start.aval.shape, stop.aval.shape])
     start, stop = broadcast(start, shape), broadcast(stop, shape)
@@ -269,6 +269,11 @@ def linspace(
     return (out, step) if retstep else out
 
 
+def _wide_enough(computed: Any, asked: Any) -> Any:
+    """The dtype to compute values in that `asked` is to hold, of ends that are `computed`."""
+    return computed if asked is None else dtypes.join_standard(computed, inexact_dtype(asked))
+
+
 def _line(start: Any, stop: Any, num: int, gaps: int) -> np.ndarray:
     """The values of `linspace` between two floats of one dtype, by the same roundings."""
     dtype = start.dtype.type
@@ -307,12 +312,14 @@ def logspace_of(
     start: Any, stop: Any, base: Any, *, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
     """`logspace`, without a call around it."""
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    computed = exponents.aval.dtype
+    start, stop = one_array("logspace", start), one_array("logspace", stop)
+    asked = canonical_dtype(dtype, "logspace")
+    computed = _wide_enough(inexact_dtype(promoted(start, stop)[0]), asked)
+    exponents = linspace(start, stop, num, endpoint, dtype=computed, axis=axis)
     base = one_array("logspace", base)
     wide = dtypes.complex_of(computed) if dtypes.is_complex(base.aval.dtype) else computed
     out = power(cast(base, wide), cast(exponents, wide))
-    return cast(out, computed if dtype is None else canonical_dtype(dtype, "logspace"))
+    return cast(out, computed if asked is None else asked)
 
 
 def geomspace(
@@ -337,7 +344,13 @@ def geomspace_of(
     start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
     """`geomspace`, without a call around it."""
-    start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
+    start, stop = one_array("geomspace", start), one_array("geomspace", stop)
+    asked = canonical_dtype(dtype, "geomspace")
+    if asked is None:
+        start, stop = promote_inexact(start, stop)
+    else:
+        computed = _wide_enough(inexact_dtype(promoted(start, stop)[0]), asked)
+        start, stop = cast(start, computed), cast(stop, computed)
     num = index_of(int(num) if isinstance(num, Tracer) else num)
     ratio = lax.log(divide(stop, start))
     exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
@@ -349,14 +362,13 @@ def geomspace_of(
         else start
     )
     out = multiply(first, lax.exp(exponents))
-    wanted = promoted(start, stop)[0] if dtype is None else canonical_dtype(dtype, "geomspace")
     if endpoint and num > 1 and not start.aval.ndim and not stop.aval.ndim:
         last = cast(lax.reshape(stop, (1,)), out.aval.dtype)
         if not dtypes.is_complex(last.aval.dtype):  # of 0 and from one sign to the other: NaN
             good = lax.lt(lax.reshape(ratio, (1,)), array([np.inf], ratio.aval.dtype))
             last = lax.select(good, last, array([np.nan], last.aval.dtype))
         out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
-    return cast(out, wanted)
+    return cast(out, promoted(start, stop)[0] if asked is None else asked)
 
 
 # ------------------------------------------------------------------ matrices

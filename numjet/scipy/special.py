@@ -204,7 +204,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     """
     d = int(d)
     a = one_inexact("multigammaln", a)
-    shift = np.arange(d) / -2.0
+    shift = (np.arange(d) / -2.0).reshape((1,) * a.aval.ndim + (d,))
     terms = lax.lgamma(add(expand_dims(a, -1), as_array(shift.astype(a.aval.dtype))))
     return add(sum_(terms, -1), 0.25 * d * (d - 1) * math.log(math.pi))
 

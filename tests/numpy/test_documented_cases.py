@@ -80,6 +80,21 @@ def test_logspace_keeps_a_complex_base() -> None:
     np.testing.assert_allclose(jnp.logspace(0, 2j, 2, base=1j), [1, np.exp(-np.pi)], atol=1e-6)
 
 
+@pytest.mark.parametrize("promotion", ["standard", "strict"])
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_ranges_are_computed_in_the_dtype_that_is_asked_for(name: str, promotion: str) -> None:
+    # Of ends of fewer bits they had the precision of those, and a Python number beside them too.
+    low, high = 1.7, jnp.float16(2.25)
+    with nj.numpy_dtype_promotion(promotion), nj.enable_x64(True):
+        for dtype, tolerance in (("float32", 3e-7), ("float64", 1e-15), ("complex64", 3e-7)):
+            got = getattr(jnp, name)(low, high, 7, dtype=dtype)
+            want = getattr(np, name)(low, 2.25, 7)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, want, rtol=tolerance)
+    whole = getattr(jnp, name)(jnp.bfloat16(1), jnp.bfloat16(3), 9, dtype="int32")
+    np.testing.assert_array_equal(whole, np.floor(getattr(np, name)(1, 3, 9) + 1e-5))
+
+
 def test_steps_of_linspace_that_are_whole() -> None:
     np.testing.assert_array_equal(jnp.linspace(0, 25, 6), [0, 5, 10, 15, 20, 25])
     counts, _ = jnp.histogram(jnp.array([1, 4, 15, 15, 19]), range=(0, 25), bins=5)

@@ -102,6 +102,12 @@ def test_other_functions():
     close(special.ndtri(np.float32(1e-12)), scipy.special.ndtri(1e-12))
 
 
+def test_multigammaln_where_ranks_must_be_equal() -> None:
+    a = np.array([[3.0, 4.0]], np.float32)
+    with config.numpy_rank_promotion("raise"):
+        close(special.multigammaln(a, 3), scipy.special.multigammaln(a, 3))
+
+
 @pytest.mark.parametrize(
     "name",
     "gammaln ndtr log_ndtr expit erf erfcx i0e i1e".split(),
