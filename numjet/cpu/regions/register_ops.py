@@ -103,6 +103,7 @@ class Made(Cell):
         own, again, branches = template.costs(self.result, operands)
         depth = top if branches else max([x.depth for x in operands], default=0)
         super().__init__(val.shape, val.dtype, depth)
+        self.chain = 1 + max([x.chain for x in operands], default=0)
         self.moves = own == 0
         self.lazy = own == 0 or (not branches and again <= AGAIN_COST)
         self.again = again if self.lazy else 1

@@ -50,7 +50,7 @@ class Total(Cell):
 
     def __init__(self, op: str, source: Cell, axes: Sequence[int], val: Val) -> None:
         super().__init__(val.shape, val.dtype, source.depth)
-        self.op, self.source = op, source
+        self.op, self.source, self.chain = op, source, source.chain + 1
         self.kept = [a for a in range(len(source.shape)) if a not in axes]
         self.axes = [a for a in axes if source.shape[a] > 1]
 

@@ -61,10 +61,12 @@ def lone(pattern: Pattern, parts: Sequence[Pattern]) -> bool:
 
 class Cell:
     """A value of a region. `depth`: the frame in which it changes; `again`: what an element costs
-    at a pattern that no register holds."""
+    at a pattern that no register holds; `chain`: how many cells one behind the other may have to be
+    computed before it is."""
 
     depth = 0
     again = 0
+    chain = 0
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype, depth: int) -> None:
         self.shape, self.dtype, self.depth = tuple(shape), np.dtype(dtype), depth

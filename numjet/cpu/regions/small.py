@@ -40,6 +40,8 @@ MOST_CARRIED = 2048
 MOST_WORK = 1200
 # Products of all sums of products in a round: larger ones are better shared among threads.
 MOST_PRODUCTS = 40_000
+# Cells compute what they read when they are read themselves: ever deeper in Python's stack.
+LONGEST_CHAIN = 8
 # Rows that an inner scan stacks lie on the stack.
 STACKED_BYTES = 1 << 15
 
@@ -232,6 +234,9 @@ class _Function:
             raise NotSmall
         for val, cell in zip(node.outs, outs, strict=True):
             self.env[val] = cell
+            if cell.chain > LONGEST_CHAIN and not (isinstance(cell, Made) and cell.lazy):
+                self.r.parts(cell)
+                cell.chain = 0
 
     def updates(self, node: Node) -> bool:
         """Whether a node changes a part of what several registers hold."""

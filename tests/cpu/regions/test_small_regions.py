@@ -67,6 +67,21 @@ def test_products_with_constants(n, reverse):
     check(body, normal(0, n), normal(1, 4, n), reverse=reverse)
 
 
+@pytest.mark.parametrize("step", [
+    lambda c, x: jnp.sin(c) * 1.01 + x,
+    lambda c, x: c / (1 + jnp.sum(c * c)) + x,
+    lambda c, x: c[::-1] * 0.5 + x,
+])  # fmt: skip
+def test_bodies_of_many_operations_one_behind_the_other(step):
+    # Each was written where the one behind it was, so deep in Python's stack that it ended.
+    def body(c, x):
+        for _ in range(45):
+            c = step(c, x)
+        return c, jnp.max(c)
+
+    check(body, normal(0, 3), 0.1 * normal(1, 4, 3))
+
+
 def test_products_of_matrices_that_are_carried():
     def body(m, x):
         m = m @ x.T + jnp.einsum("ij,kj->ik", x, m)
