@@ -672,7 +672,6 @@ def __dir__() -> list[str]:
 
 # Several operations each, which small arrays are too few for: programs, when they are met again.
 hold(globals(), __name__)
-# Recurrences of hundreds of operations, which take longer one by one than a program of theirs.
-_LONG = ("bessel_jn", "sph_harm_y")
-wrap_public(globals(), __name__, [name for name in __all__ if name not in _LONG])
-wrap_public(globals(), __name__, _LONG, always=True)
+# Those of `special_orders` are programs, or call one, there.
+_ORDERS = ("bessel_jn", "sph_harm_y")
+wrap_public(globals(), __name__, [name for name in __all__ if name not in _ORDERS])

@@ -9,6 +9,7 @@ from typing import Any
 
 from numjet import lax, numpy as jnp
 from numjet.api.derivatives.custom import jvp_of_arrays
+from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.memo import remembered
 from numjet.core.trace import concrete_or_none
@@ -182,7 +183,11 @@ def sph_harm_y(
             # int() of a traced array raises the error that names it.
             known = n
         n_max = int(jnp.max(known)) if n.size else 0
-    most = operator.index(n_max)
+    return _harmonics(n, m, theta, phi, most=operator.index(n_max))
+
+
+def _harmonics(n: Any, m: Any, theta: Any, phi: Any, most: int) -> Any:
+    """`sph_harm_y` of degrees up to `most`."""
     n, m, theta, phi = jnp.broadcast_arrays(jnp.minimum(n, most), m, theta, phi)
     work = dtypes.canonical(dtypes.float64)
     theta, phi = jnp.asarray(theta, work), jnp.asarray(phi, work)
@@ -194,3 +199,8 @@ def sph_harm_y(
     value = jnp.where((m < 0) & (size % 2 == 1), -value, value)
     angle = m * phi
     return lax.complex(value * jnp.cos(angle), value * jnp.sin(angle))
+
+
+# Recurrences of hundreds of operations, which take longer one by one than a program of theirs.
+wrap_public(globals(), __name__, ("bessel_jn", "_harmonics"), always=True)
+sph_harm_y.__module__ = "numjet.scipy.special"  # where its users find it

@@ -393,3 +393,13 @@ def test_hypergeometric_series_that_end_have_derivatives_that_do_not() -> None:
             for p in points:
                 want = mpmath.diff(lambda t: exact(*p[:i], t, *p[i + 1 :]), p[i])  # noqa: B023
                 assert abs(float(nj.grad(f, argnums=i)(*p)) / float(want) - 1) < 1e-11, (f, p)
+
+
+def test_harmonics_without_n_max_are_a_program() -> None:
+    # The largest degree was looked for where it was traced, so that they ran one by one for ever.
+    n, m, angle = jnp.array([1, 2, 5]), jnp.array([0, -1, 3]), jnp.array([0.1, 0.7, 2.0])
+    for turn in range(6):
+        got = special.sph_harm_y(n, m, angle + turn, angle)
+        want = scipy.special.sph_harm_y(n, m, np.asarray(angle + turn), np.asarray(angle))
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+    assert special.sph_harm_y(n[:0], m[:0], angle[:0], angle[:0]).shape == (0,)
