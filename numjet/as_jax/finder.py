@@ -153,7 +153,7 @@ class Loader:
         name = module.__name__
         if name == "jax":
             environment.read_flags()
-            hooks.text_dialect = "stablehlo"
+            hooks.text_dialect = lambda: "stablehlo"
         source = namespaces.source(name)
         scope = _dictionary(module)
         scope["_numjet_rows"] = {**namespaces.names(name), **private.names(name)}

@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
-from numjet.core.trace import Tracer
+from numjet.core.trace import Tracer, current_trace
 from numjet.core.typed_numbers import TypedNdArray, typed
 
 # The Array's id -> the Array, which keeps the id its own, what was given, and whether it has a
@@ -102,9 +102,10 @@ def seen(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def is_noted(x: Any) -> bool:
-    """Whether rules see a Python number or a NumPy array in place of `x`, which is traced."""
+    """Whether `x` belongs to the current trace, and rules see a Python number or a NumPy array in
+    its place."""
     noted = _seen.get()
-    if noted is None:
+    if noted is None or not isinstance(x, Tracer) or x.owner is not current_trace():
         return False
     while isinstance(x, Tracer):
         x = x.concrete()

@@ -261,7 +261,7 @@ asked: Callable[[], tuple[type[Exception], str] | None] = lambda: None
 
 # What `lower(...).as_text()` shows where no dialect is named: kernels as loop IR, or "stablehlo"
 # under JAX's name (as_jax).
-text_dialect: str = "loops"
+text_dialect: Callable[[], str] = lambda: "loops"
 
 # Called when the result of an operation holds what is no number, before that is raised. By
 # `api.execution.not_finite`.

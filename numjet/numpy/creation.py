@@ -169,7 +169,7 @@ def asarray(
         if type(a) is ArrayImpl:
             return a
         if isinstance(a, Array):
-            return lax.copy_p.bind(a) if isinstance(a, Tracer) and is_noted(a) else a
+            return lax.copy_p.bind(a) if is_noted(a) else a
         if type(a) in (int, float, bool, complex):
             return as_array(a)
     _check_order("asarray", order)
@@ -202,7 +202,7 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         if copy and FLAG.uses:
             x = _as_equation(x)
         out = x if dtype is None else cast(x, dtype)
-        if out is x and isinstance(x, Tracer) and is_noted(x):
+        if out is x and is_noted(x):
             return lax.copy_p.bind(x)  # an Array of its own, for rules and results
         return another(x) if copy and out is x else out
     if hooks.guards is not None:

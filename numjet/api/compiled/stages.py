@@ -312,7 +312,7 @@ class Lowered(Described):
         >>> print(nj.jit(lambda x: x * 2).lower(1.0).as_text("jaxpr"))
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
         """
-        dialect = hooks.text_dialect if dialect is None else dialect
+        dialect = hooks.text_dialect() if dialect is None else dialect
         if dialect == "jaxpr":
             return str(self._traced.program)
         if dialect == "stablehlo":
