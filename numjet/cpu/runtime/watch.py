@@ -134,7 +134,9 @@ class _Watch:
         self.store = Store(self._send)
         address: Any = _serve(transport.count, self.limit) if transport.index == 0 else None
         host, port, secret = transport.control.bcast(address)
+        self.exits = transport.control.Dup()
         self.link: socket.socket | None = None
+        atexit.register(self._exit)
         try:
             self.link = socket.create_connection((host, port), timeout=20)
             self.link.settimeout(None)
@@ -151,7 +153,6 @@ class _Watch:
         threading.Thread(target=self._listen, name="numjet listen", daemon=True).start()
         self._before = sys.excepthook
         sys.excepthook = self._failed
-        atexit.register(self.goodbye)
         transport.control.Barrier()  # everyone is watched before anything runs
 
     def _failed(self, kind: Any, value: Any, trace: Any) -> None:
@@ -178,6 +179,16 @@ class _Watch:
             events.drain_all()
             self.ended = True
             self._send({"bye": True, **self.transport.doing()})
+
+    def _exit(self) -> None:
+        """Say goodbye, and wait for the others as long as Python runs, so that `_listen` can end
+        this process: where one that waits in MPI_Finalize is the last, `mpiexec` does not always
+        notice that the others have ended."""
+        self.goodbye()
+        if not self.transport.mpi.Is_finalized():
+            everyone = self.exits.Ibarrier()
+            while not everyone.Test():
+                time.sleep(0.005)
 
     def _beat(self) -> None:
         """Say what this rank does, and notice that it waits too long."""
