@@ -374,6 +374,18 @@ def test_operators_are_those_of_python(monkeypatch, name, x64):
     assert messages[0] == messages[1]
 
 
+def stages_leave(fun, objects):
+    """Twenty traces of `fun` neither lose nor keep references to these."""
+    gc.collect()
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(20):
+        stage(fun, [x32])
+    gc.collect()
+    # A reference lost or kept by each trace makes 20; one that something else drops meanwhile, 1.
+    after = [sys.getrefcount(x) for x in objects]
+    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
+
+
 def test_operators_lose_and_keep_nothing():
     def fun(x):
         for _ in range(50):
@@ -389,13 +401,7 @@ def test_operators_lose_and_keep_nothing():
     objects += [v.value for e in written for v in e.invars if type(v) is Literal]
     assert len(objects) == 5 + 2 * 5 + 3
     del written
-    gc.collect()
-    before = [sys.getrefcount(x) for x in objects]
-    for _ in range(20):
-        stage(fun, [x32])
-    gc.collect()
-    after = [sys.getrefcount(x) for x in objects]
-    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
+    stages_leave(fun, objects)
 
 
 def test_functions_are_those_of_python():
@@ -450,14 +456,7 @@ def test_products_and_functions_lose_and_keep_nothing():
     ones = jnp.ones((4, 4))
     (params, out) = (stage(fun, [x32]), traced_products[x32, x32])[1]
     objects = [x32, params, out, traced_products[x32, x32], REGISTRY["tanh"], ones]
-    gc.collect()
-    before = [sys.getrefcount(x) for x in objects]
-    for _ in range(20):
-        stage(fun, [x32])
-    gc.collect()
-    # A reference lost or kept by each trace makes 20; one that something else drops meanwhile, 1.
-    after = [sys.getrefcount(x) for x in objects]
-    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
+    stages_leave(fun, objects)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python tracks every dictionary")
