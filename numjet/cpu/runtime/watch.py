@@ -117,6 +117,7 @@ def start(transport: Any) -> None:
     """Begin to watch; all ranks call it."""
     global _watch
     _watch = _Watch(transport)
+    atexit.register(_watch.exit, transport.control.Dup())
 
 
 def stop() -> None:
@@ -134,9 +135,7 @@ class _Watch:
         self.store = Store(self._send)
         address: Any = _serve(transport.count, self.limit) if transport.index == 0 else None
         host, port, secret = transport.control.bcast(address)
-        self.exits = transport.control.Dup()
         self.link: socket.socket | None = None
-        atexit.register(self._exit)
         try:
             self.link = socket.create_connection((host, port), timeout=20)
             self.link.settimeout(None)
@@ -180,13 +179,13 @@ class _Watch:
             self.ended = True
             self._send({"bye": True, **self.transport.doing()})
 
-    def _exit(self) -> None:
-        """Say goodbye, and wait for the others as long as Python runs, so that `_listen` can end
-        this process: where one that waits in MPI_Finalize is the last, `mpiexec` does not always
-        notice that the others have ended."""
+    def exit(self, ranks: Any) -> None:
+        """Say goodbye, and meet the others on a communicator of this barrier's own as long as
+        Python runs, so that `_listen` can end this process: where one that waits in MPI_Finalize
+        is the last, `mpiexec` does not always notice that the others have ended."""
         self.goodbye()
         if not self.transport.mpi.Is_finalized():
-            everyone = self.exits.Ibarrier()
+            everyone = ranks.Ibarrier()
             while not everyone.Test():
                 time.sleep(0.005)
 
