@@ -48,9 +48,9 @@ PLUS_ZERO = "+0.0"
 in_python = LinearizeTrace.process  # the specification, to which the native code leaves the rest
 _keep: list[Any] = forever([])
 _given: dict[str, Any] = forever({})  # what `install` and `connect` were given
-# Small arrays alone do not load `api.eager.deferral`. That takes about as long as so many
-# operations lose that are linearized in Python.
-_MISSED = 1000
+# Small arrays alone do not load `api.eager.deferral`. That takes 1 to 3 ms, which about so many
+# derivatives lose that are linearized in Python.
+_MISSED = 150
 _missed = itertools.count()
 
 
@@ -87,7 +87,7 @@ def usable() -> bool:
 
 
 def wanted() -> bool:
-    """Whether the code can be used for an operation that Python linearized. When many such came,
+    """Whether the code can be used for a derivative that Python linearized. When many such came,
     what it writes to is loaded."""
     if "objects" not in _given and "variable" in _given and next(_missed) >= _MISSED:
         hooks.load_deferral()

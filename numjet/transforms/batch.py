@@ -266,8 +266,12 @@ def batch_call(
     axis."""
     trace = BatchTrace(current_trace(), axis)
     ins = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
-    with extend_axis_env(axis), set_trace(trace):
-        outs = fun(*ins)
+    if axis.name is None:
+        with set_trace(trace):
+            outs = fun(*ins)
+    else:
+        with extend_axis_env(axis), set_trace(trace):
+            outs = fun(*ins)
     found = unwrap(trace, outs)
     axis.trace = None  # which refers to the axis
     if config.check_tracer_leaks.value:

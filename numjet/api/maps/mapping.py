@@ -137,7 +137,8 @@ def vmap(
                 spread[:] = [hi_mapping.Places(out)]
             outs, out_tree = tree.tree_flatten(out)
             for x in outs:
-                refuse_returned(x, name_of(fun))
+                if isinstance(x, Ref):
+                    refuse_returned(x, name_of(fun))
             return [*outs, *[ref.value() for ref in inner.values()]] if inner else outs
 
         axis = Axis(size, axis_name, spmd_axis_name)
