@@ -159,7 +159,7 @@ def _at_home(primitive: Primitive, args: tuple, params: dict) -> Any:
         later = hooks.defer(primitive, arrays, params, avals, out_avals)
         if later is not None:
             return later
-    large = large or is_dear(primitive, avals)
+    large = large or is_dear(primitive, avals, out_avals)
     if large:
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
@@ -223,7 +223,7 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     def complete(*args: Any) -> Any:
         return evaluate_python(primitive, args, params)
 
-    if is_dear(primitive, avals):
+    if is_dear(primitive, avals, aval):
         return complete
     if is_large(avals, aval):
         return hooks.planned(primitive, avals, params, aval, False, complete) or complete
@@ -266,8 +266,9 @@ _PADDED = frozenset(("erf_inv",))
 
 
 # The nanoseconds an element that NumPy's other slow loops take (with vectors of 512 bits), by the
-# kind of the first operand's dtype ("e": float16, "V": bfloat16 and narrower ones): compiled where
-# they come to `_CALL`, about what the call of a program takes.
+# kind of the first operand's dtype ("e": float16, "V": bfloat16 and narrower ones; of conversions
+# by both kinds; of selections for a mask of no order): compiled where they come to `_CALL`, about
+# what the call of a program takes.
 _CALL = 20_000
 _COSTS: dict[str, dict[str, float]] = {}
 for _kind, _cost, _names in (
@@ -278,7 +279,7 @@ for _kind, _cost, _names in (
     ("f", 8, "lgamma"),
     ("f", 5, "round"),
     ("f", 3, "acos acosh asin atanh erf erfc"),
-    ("f", 2, "asinh atan2 cbrt convert_element_type fft log1p logistic nextafter pow rem"),
+    ("f", 2, "asinh atan2 cbrt fft log1p logistic nextafter pow rem"),
     ("V", 8, "lgamma rem round"),
     ("V", 3, "acosh erf erfc logistic one_less_square"),
     ("V", 2, "add asinh atan2 atanh cbrt ceil clamp div floor max min mul pow sign sub"),
@@ -287,15 +288,23 @@ for _kind, _cost, _names in (
     ("e", 3, "acos acosh add asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div exp exp2"),
     ("e", 3, "expm1 floor log log1p logistic max min mul pow rsqrt sin sinh sqrt sub tan tanh"),
     ("i", 15, "pow"),
-    ("i", 2, "convert_element_type"),
+    ("b", 3.5, "select_n"),
+    ("c", 4.8, "reduce_prod"),
+    ("f", 1, "reduce_prod"),
+    ("i", 1, "reduce_prod"),
     ("i", 4, "div rem shift_left shift_right_arithmetic shift_right_logical"),
 ):
     for _name in _names.split():
         _COSTS.setdefault(_name, {})[_kind] = _cost
+_COSTS["convert_element_type"] = {
+    "ei": 8, "Vi": 8, "ci": 7, "fi": 6, "cV": 3.5, "be": 2.3, "ie": 2.3, "fe": 2.3, "ce": 2.3,
+    "eV": 1.5, "Ve": 1, "ef": 1, "ec": 1,
+}  # fmt: skip
 
 
-def is_dear(primitive: Primitive, avals: tuple) -> bool:
-    """Whether NumPy takes longer for these operands than the call of a program."""
+def is_dear(primitive: Primitive, avals: tuple, out: Any = None) -> bool:
+    """Whether NumPy takes longer for these operands than the call of a program; conversions say
+    what the result is."""
     if primitive.name in _DEAR:
         if primitive.name in _OF_MATRICES:
             return avals[0].size >= DEAR and avals[0].ndim > 2
@@ -303,9 +312,14 @@ def is_dear(primitive: Primitive, avals: tuple) -> bool:
     costs = _COSTS.get(primitive.name)
     if costs is None:
         return False
-    dtype = avals[0].dtype
-    kind = "e" if dtype.char == "e" else "i" if dtype.kind == "u" else dtype.kind
+    kind = _kind_of(avals[0].dtype)
+    if primitive.name == "convert_element_type" and out is not None:
+        kind += _kind_of(out.dtype)
     return costs.get(kind, 0) * max([aval.size for aval in avals]) >= _CALL
+
+
+def _kind_of(dtype: Any) -> str:
+    return "e" if dtype.char == "e" else "i" if dtype.kind == "u" else dtype.kind
 
 
 def _padded(primitive: Primitive, avals: tuple) -> Callable | None:

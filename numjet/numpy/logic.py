@@ -16,7 +16,7 @@ from numjet.api.compiled.shown import FLAG, Shown, apart, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import LARGE
+from numjet.core.evaluate import LARGE, is_dear
 from numjet.core.memo import Memo
 from numjet.core.trace import current_trace
 from numjet.native.operators import Forms
@@ -42,6 +42,7 @@ from numjet.numpy.promote import (
     promoted,
     strong,
 )
+from numjet.ops.shape import select_n_p
 from numjet.transforms.again import as_one
 
 
@@ -350,6 +351,8 @@ def _linear_where(condition: Any, x: Any, y: Any) -> Any:
 def _remember_where(key: tuple, out: ShapedArray) -> None:
     """Allow the shortcut where NumPy's own `where` gives this result from these operands."""
     if key[0].dtype != dtypes.bool_ or out.dtype.kind not in "biufc" or out.size >= LARGE:
+        return
+    if is_dear(select_n_p, (key[0], out)):
         return
     strongly = False
     for operand in key[1:]:

@@ -116,6 +116,9 @@ def converted(x: Any, dtype: Any) -> Any:
     return cast(x, dtype)
 
 
+_SHORT = 2000  # NumPy converts so few elements as soon as it is told which way is shorter
+
+
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` as `dtype`; constants without dimensions at once, also while tracing."""
     aval = x.aval
@@ -129,13 +132,14 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE and not numeric_checks[0]
     small = small and current_trace().at_once and _plain(aval.dtype, dtype)
-    if small and not (dtype.char in "eE" and is_dear(convert_element_type_p, (aval,))):
+    new = ShapedArray(aval.shape, dtype, weak_type)
+    if small and (aval.size < _SHORT or not is_dear(convert_element_type_p, (aval,), new)):
         token = _enter(_QUIET)
         try:
             value = x._value.astype(dtype)
         finally:
             _leave(token)
-        return ArrayImpl(value, ShapedArray(aval.shape, dtype, weak_type))
+        return ArrayImpl(value, new)
     if type(x) is ArrayImpl and not aval.shape:
         bare = numeric_checks[0] and aval.weak_type and _plain(aval.dtype, dtype)
         if bare and not np.isfinite(x._value):

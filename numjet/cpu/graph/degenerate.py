@@ -27,6 +27,8 @@ _SUMS = ("conv_general_dilated", "dot_general")
 # are written out.
 RUNNING = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 FEW_STEPS, FEW_BESIDE = 4, 32
+# Products that are made side by side, and how many rows are, by a kernel that has one in each lane.
+SIDES, _IN_LANES = 64, 16
 # What gives its operands where the axis of this parameter has one place.
 _ALONG = {
     "sort": "dimension", "cumsum": "axis", "cumprod": "axis", "cummax": "axis", "cummin": "axis",
@@ -85,6 +87,35 @@ def of_complex(primitive: Primitive, params: dict, dtype: np.dtype) -> Any:
     return low.Expand(
         lambda x, *, axis, reverse: associative_scan(combine, x, reverse=reverse, axis=axis)
     )
+
+
+def long_product(primitive: Primitive, params: dict, shape: Sequence[int], dtype: np.dtype) -> Any:
+    """The lowering of few products of many complex numbers each, which the kernel would make one
+    after the other: `SIDES` products side by side, and their product. None of others."""
+    kept = len(shape) - len(params["axes"])
+    beside, count = tuple(shape[:kept]), math.prod(shape[kept:])
+    along = sorted(params["axes"]) == list(range(kept, len(shape)))
+    if dtype.kind != "c" or not along or count < 4 * SIDES or math.prod(beside) >= _IN_LANES:
+        return None
+    rounds = count // SIDES
+
+    def reshape(x: Any, shape: tuple) -> Any:
+        return REGISTRY["reshape"].bind(x, new_sizes=shape, dimensions=None)
+
+    def part(x: Any, start: int, limit: int) -> Any:
+        starts, limits = (0,) * kept + (start,), (*beside, limit)
+        return REGISTRY["slice"].bind(x, start_indices=starts, limit_indices=limits, strides=None)
+
+    def parts(x: Any, **_: object) -> Any:
+        x = reshape(x, (*beside, count))
+        sides = reshape(part(x, 0, rounds * SIDES), (*beside, rounds, SIDES))
+        found = primitive.bind(sides, axes=(kept,))
+        if count % SIDES:
+            rest = part(x, rounds * SIDES, count)
+            found = REGISTRY["concatenate"].bind(found, rest, dimension=kept)
+        return primitive.bind(found, axes=(kept,))
+
+    return low.Expand(parts)
 
 
 def few_steps(primitive: Primitive, params: dict, shape: Sequence[int]) -> Any:

@@ -212,6 +212,9 @@ def _inline(
                 or degenerate.of_complex(eqn.primitive, eqn.params, ins[0].dtype)
                 or rule
             )
+        if eqn.primitive.name == "reduce_prod" and type(rule) is low.Reduce:
+            shape, dtype = ins[0].shape, ins[0].dtype
+            rule = degenerate.long_product(eqn.primitive, eqn.params, shape, dtype) or rule
         if eqn.primitive.name == "gather" and rule is eqn.primitive.loops:
             ins, rule = gathers.along_one_axis(eqn.params, ins) or (ins, rule)
         if eqn.primitive.name == "conv_general_dilated" and rule is eqn.primitive.loops:

@@ -8,6 +8,8 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.core.primitive import REGISTRY
+from numjet.cpu.graph.degenerate import long_product
 
 NONE, FIVE, NARROW, SHORT = (0,), (5,), (4, 0), (0, 3)
 CASES = {
@@ -93,3 +95,24 @@ def test_the_largest_of_one(shape, axis, dtype):
     np.testing.assert_array_equal(np.asarray(values), np.asarray(x))
     np.testing.assert_array_equal(places, np.zeros(shape, np.int32))
     assert places.dtype == "int32" and "special" not in run.lower(x).as_text()
+
+
+LONG = {
+    "few": ((255,), (0,)), "enough": ((256,), (0,)), "a rest": ((1000,), (0,)),
+    "rows": ((3, 400), (1,)), "all": ((3, 5, 77), (0, 1, 2)), "turned": ((3, 5, 77), (2, 1)),
+    "many rows": ((16, 300), (1,)), "columns": ((700, 3), (0,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_products_of_complex_numbers_are_made_side_by_side(name: str) -> None:
+    shape, axes = LONG[name]
+    rng = np.random.default_rng(4)
+    x = np.exp(1j * rng.uniform(0, 6, shape) + rng.normal(size=shape) * 0.01)
+    product = nj.jit(lambda x: jnp.prod(x * (1 + 0j), axis=axes))
+    got = product(jnp.asarray(x, jnp.complex64))
+    np.testing.assert_allclose(got, np.prod(x, axis=axes), rtol=1e-5, atol=1e-6)
+    chosen = name not in ("few", "many rows", "columns")
+    prod, dtype = REGISTRY["reduce_prod"], np.dtype(np.complex64)
+    assert (long_product(prod, {"axes": axes}, shape, dtype) is not None) == chosen
+    assert long_product(prod, {"axes": axes}, shape, np.dtype(np.float32)) is None
