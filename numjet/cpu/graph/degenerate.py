@@ -89,7 +89,10 @@ def of_complex(primitive: Primitive, params: dict, dtype: np.dtype) -> Any:
     )
 
 
-def long_product(primitive: Primitive, params: dict, shape: Sequence[int], dtype: np.dtype) -> Any:
+def long_product(
+    primitive: Primitive, params: dict[str, tuple[int, ...]], shape: Sequence[int],
+    dtype: np.dtype,
+) -> low.Expand | None:
     """The lowering of few products of many complex numbers each, which the kernel would make one
     after the other: `SIDES` products side by side, and their product. None of others."""
     kept = len(shape) - len(params["axes"])
@@ -99,14 +102,14 @@ def long_product(primitive: Primitive, params: dict, shape: Sequence[int], dtype
         return None
     rounds = count // SIDES
 
-    def reshape(x: Any, shape: tuple) -> Any:
+    def reshape(x: Tracer, shape: tuple[int, ...]) -> Tracer:
         return REGISTRY["reshape"].bind(x, new_sizes=shape, dimensions=None)
 
-    def part(x: Any, start: int, limit: int) -> Any:
+    def part(x: Tracer, start: int, limit: int) -> Tracer:
         starts, limits = (0,) * kept + (start,), (*beside, limit)
         return REGISTRY["slice"].bind(x, start_indices=starts, limit_indices=limits, strides=None)
 
-    def parts(x: Any, **_: object) -> Any:
+    def parts(x: Tracer, **_: object) -> Tracer:
         x = reshape(x, (*beside, count))
         sides = reshape(part(x, 0, rounds * SIDES), (*beside, rounds, SIDES))
         found = primitive.bind(sides, axes=(kept,))

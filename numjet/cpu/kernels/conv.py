@@ -19,7 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p, transpose_p
 from numjet.cpu.graph.nodes import Node, Val, literal
 from numjet.cpu.kernels.idioms import PAIRS, merge, strides as strides_of
-from numjet.cpu.kernels.products import dot, gemm, pairs
+from numjet.cpu.kernels.products import dot, gemm, packed
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
 from numjet.ops.shape import pad_p
@@ -50,15 +50,15 @@ def expand(node: Node) -> list[Node] | None:
     (_, rs, _), kernel = node.params["dimension_numbers"], operands[1].shape
     features, depth = kernel[rs[1]], operands[1].size // max(kernel[rs[0]], 1)
     even = node.params["feature_group_count"] == 1 or features % 2 == 0
-    if features > 1 and even and pairs.suits(operands, depth, out.dtype):
+    if features > 1 and even and packed.suits(operands, depth, out.dtype):
         found = _expanded(node, True)
-        if found is not None and all(_products(made) for made in found if made.params.get("pairs")):
+        if found is not None and all(_products(x) for x in found if x.params.get("element")):
             return found
     return _expanded(node, False)
 
 
 def _expanded(node: Node, paired: bool) -> list[Node] | None:
-    """As `expand`; paired: with operands whose features are in pairs (`products.pairs`)."""
+    """As `expand`; paired: with operands whose features are in pairs (`products.packed`)."""
     lhs, rhs = node.ins
     out = node.outs[0]
     work = _work(out.dtype)
@@ -91,7 +91,7 @@ def _expanded(node: Node, paired: bool) -> list[Node] | None:
         return apply(convert_element_type_p, x, x.shape, dtype, new_dtype=dtype, weak_type=False)
 
     def pair(x: Val, contracted: int) -> Val:
-        made = pairs.pairing(node, x, range(len(x.shape)), contracted)
+        made = packed.packing(node, x, range(len(x.shape)), contracted, PAIRS)
         nodes.append(made)
         return made.outs[0]
 
@@ -120,7 +120,7 @@ def _expanded(node: Node, paired: bool) -> list[Node] | None:
         "padding": ((0, 0),) * (ndim - 2),
         "lhs_dilation": (1,) * (ndim - 2),
         "preferred_element_type": None,
-        "pairs": paired,
+        "element": PAIRS if paired else None,
     }
     result = apply(node.primitive, image, shape, work, kernel, **params)
     order = [0] * ndim
@@ -157,7 +157,7 @@ def _products(node: Node) -> tuple | None:
     """What `gemm.function` takes for a plain convolution, or None where that is not to run it."""
     lhs, rhs = node.ins
     out = node.outs[0]
-    element = PAIRS if node.params.get("pairs") else _ELEMENTS.get(out.dtype.name)
+    element = node.params.get("element") or _ELEMENTS.get(out.dtype.name)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype or not _is_plain(node):
         return None
     size = out.dtype.itemsize

@@ -41,8 +41,8 @@ def element(dtype: np.dtype) -> str | None:
     return ELEMENTS.get(dtype.name)
 
 
-# Two 16-bit integers side by side, an element of products (`products.pairs`).
-PAIRS = "pairs"
+# Two 16-bit or four 8-bit integers side by side, elements of products (`products.packed`).
+PAIRS, FOURS = "pairs", "fours"
 
 
 def size_of(element: str) -> int:
@@ -52,7 +52,7 @@ def size_of(element: str) -> int:
 
 def stored(element: str) -> str:
     """The LLVM type that one element has in memory."""
-    return "i32" if element == PAIRS else element
+    return "i32" if element in (PAIRS, FOURS) else element
 
 
 def lanes_of(element: str) -> int:

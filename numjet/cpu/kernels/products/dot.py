@@ -23,6 +23,7 @@ from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.idioms import (
+    FOURS,
     PAIRS,
     lanes_of,
     merge,
@@ -33,7 +34,7 @@ from numjet.cpu.kernels.idioms import (
 )
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
-from numjet.cpu.kernels.products.pairs import in_pairs
+from numjet.cpu.kernels.products.packed import packed
 from numjet.cpu.program.steps import Function, SpecialStep, Step
 from numjet.cpu.program.values import Values
 from numjet.ops.dot import product_dtypes
@@ -99,12 +100,12 @@ def analyse(node: Node) -> Product | None:
     """The product of a node, or None where it has no row or no column.
 
     Beside those of dot_general a node may have the params `windows`, a `Window` or None for each
-    operand, `transposed`, the order of the product's axes in its result, and `pairs`, whether its
-    elements are those of `pairs.in_pairs`."""
+    operand, `transposed`, the order of the product's axes in its result, and `element`, which of
+    `packed.packed` its elements are."""
     lhs, rhs = node.ins
     out = node.outs[0]
     params = node.params
-    element = PAIRS if params.get("pairs") else _element(out.dtype)
+    element = params.get("element") or _element(out.dtype)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
         return None
     return _analysed(
@@ -213,7 +214,7 @@ def _integers_pay(product: Product, work: int) -> bool:
     """Whether the library is faster than loops for a product of integers."""
     if product.m == 1 and not product.crs:
         return False
-    if product.element == PAIRS:  # who made them knows
+    if product.element in (PAIRS, FOURS):  # who made them knows
         return work >= SMALLEST_BATCHED
     rows, columns = (4, 8) if product.b[1] == size_of(product.element) else (2, 2)
     least, together = SMALLEST_INTEGERS
@@ -364,13 +365,13 @@ class Known:
 
 def widened(node: Node) -> list[Node] | None:
     """The product of 16-bit (or mixed) floats in the dtype it is summed in, and that of small
-    integers in pairs; None where the library would not run that either."""
+    integers packed; None where the library would not run that either."""
     out = node.outs[0]
     _, work = product_dtypes(
         node.ins[0].dtype, node.ins[1].dtype, node.params["preferred_element_type"]
     )
     if work.kind in "iu":
-        return in_pairs(node, work)
+        return packed(node, work)
     if work.name not in ELEMENTS or any(v.dtype.kind == "c" for v in node.ins):
         return None
     nodes: list[Node] = []

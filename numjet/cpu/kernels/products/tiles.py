@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.cpu.builder.builder import Builder, Value, const, const_lanes, vector
-from numjet.cpu.kernels.idioms import PAIRS, fused, lanes_of, size_of, stored
-from numjet.cpu.kernels.products.pairs import multiply_add
+from numjet.cpu.kernels.idioms import FOURS, PAIRS, fused, lanes_of, size_of, stored
+from numjet.cpu.kernels.products.packed import multiply_add
 
 
 class Line:
@@ -27,7 +27,7 @@ class Line:
         self.offsets: list[int] = []
         at = 0
         while at < self.vectors:
-            width = 1 if element == PAIRS else 1 << ((self.vectors - at).bit_length() - 1)
+            width = 1 if element in (PAIRS, FOURS) else 1 << ((self.vectors - at).bit_length() - 1)
             self.kinds.append(vector(stored(element), width * lanes))
             self.offsets.append(at * lanes * self.size)
             at += width
@@ -72,8 +72,8 @@ class Line:
             for v, y in enumerate(parts):
                 lanes = int(y.type[1:].partition(" ")[0])
                 wide, sum_ = b.splat(x, lanes), sums[r * len(parts) + v]
-                if self.element == PAIRS:
-                    found.append(multiply_add(b, wide, y, sum_, lanes))
+                if self.element in (PAIRS, FOURS):
+                    found.append(multiply_add(b, self.element, wide, y, sum_, lanes))
                 else:
                     found.append(fused(b, wide, y, sum_))
         return found

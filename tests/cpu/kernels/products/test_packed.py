@@ -9,6 +9,7 @@ import numjet as nj
 import numjet.numpy as np_
 from numjet import lax
 from numjet.cpu.kernels import libraries
+from numjet.cpu.kernels.products import packed
 from numjet.cpu.link import link
 
 CASES = [
@@ -40,9 +41,16 @@ def _exact(x: np.ndarray, y: np.ndarray, numbers: tuple, dtype: np.dtype) -> np.
 
 
 @pytest.mark.parametrize("values", ["random", "extreme"])
-@pytest.mark.parametrize("dtypes", ["int8 int8", "uint8 uint8", "int8 uint8", "int16 int8"])
+@pytest.mark.parametrize("fours", [True, False])
+@pytest.mark.parametrize(
+    "dtypes", ["int8 int8", "uint8 uint8", "uint8 int8", "int8 uint8", "int16 int8"]
+)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_products_of_small_integers(case: tuple, dtypes: str, values: str) -> None:
+def test_products_of_small_integers(
+    case: tuple, dtypes: str, values: str, fours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not fours:
+        monkeypatch.setattr(packed, "_in_fours", lambda operands: False)
     rng = np.random.default_rng(3)
     *shapes, numbers = case
     operands = []
@@ -140,4 +148,6 @@ def test_what_follows_stands_behind_the_product() -> None:
 
     want = np.maximum(x.astype(np.int64) @ y.astype(np.int64) * scale.astype(np.float64), 0)
     np.testing.assert_allclose(layer(x, y, scale), want, rtol=1e-6)
-    assert any(symbol == "nj_gemm_pairs" for symbol in libraries._jobs)
+    target = link.target()
+    has = target.has("avx512vnni" if link.vector_bytes() == 64 else "avxvnni")
+    assert f"nj_gemm_{'fours' if has else 'pairs'}" in libraries._jobs
