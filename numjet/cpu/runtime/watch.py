@@ -117,7 +117,8 @@ def start(transport: Any) -> None:
     """Begin to watch; all ranks call it."""
     global _watch
     _watch = _Watch(transport)
-    atexit.register(_watch.exit, transport.control.Dup())
+    _watch.exits = transport.control.Dup()
+    atexit.register(_watch.exit)
 
 
 def stop() -> None:
@@ -127,6 +128,8 @@ def stop() -> None:
 
 
 class _Watch:
+    exits: Any  # a communicator of the barrier at exit
+
     def __init__(self, transport: Any) -> None:
         self.transport = transport
         self.limit = float(os.environ.get("NUMJET_COLLECTIVE_TIMEOUT", "30") or 0)
@@ -179,13 +182,13 @@ class _Watch:
             self.ended = True
             self._send({"bye": True, **self.transport.doing()})
 
-    def exit(self, ranks: Any) -> None:
-        """Say goodbye, and meet the others on a communicator of this barrier's own as long as
-        Python runs, so that `_listen` can end this process: where one that waits in MPI_Finalize
-        is the last, `mpiexec` does not always notice that the others have ended."""
+    def exit(self) -> None:
+        """Say goodbye, and wait for the others as long as Python runs, so that `_listen` can end
+        this process: where one that waits in MPI_Finalize is the last, `mpiexec` does not always
+        notice that the others have ended."""
         self.goodbye()
         if not self.transport.mpi.Is_finalized():
-            everyone = ranks.Ibarrier()
+            everyone = self.exits.Ibarrier()
             while not everyone.Test():
                 time.sleep(0.005)
 
