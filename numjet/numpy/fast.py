@@ -48,6 +48,7 @@ from numjet.native import operators as native
 from numjet.native.deferral import PLUS_ZERO
 from numjet.native.record import staged
 from numjet.native.tables import INT_LIMIT
+from numjet.numpy.converted import REFUSED, Conversions
 from numjet.numpy.promote import broadcast, join_shapes
 from numjet.transforms.eager import (
     LinearizeTrace,
@@ -81,9 +82,6 @@ def fix(value: Any, aval: ShapedArray) -> np.ndarray:
     return np.asarray(value, dtypes.physical(aval.dtype))
 
 
-# How a scalar that does not fit shows, which is converted with the user's settings (warnings as
-# errors, np.errstate) where it becomes a constant.
-_REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 
 
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -97,6 +95,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     reference = record.reference
     assert reference is not None
     forms = native.Forms()
+    conversions = Conversions(record, slow)
+    converted = conversions.get
     later = _large_unary(record, slow, forms)
 
     def call(x: Any, /) -> Any:
@@ -115,12 +115,16 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 return out
             if found is None and x.aval.size >= LARGE:
                 return later(x)
+            run: Any = converted(x.aval) if found is None else False
+            if run is not None and current_trace().at_once and not CHECKS[0]:
+                return run(x) if run else slow(x)
             out = slow(x)
-            if found is not None or type(out) is not ArrayImpl or is_dear(record, (x.aval,)):
-                return out
-            if eager() and _direct(reference, x, out):
-                found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
-                forms.learn(x.aval, None, found[1], out.aval)
+            if found is None and type(out) is ArrayImpl and eager():
+                if not is_dear(record, (x.aval,)) and _direct(reference, x, out):
+                    found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
+                    forms.learn(x.aval, None, found[1], out.aval)
+                else:
+                    conversions.learn(x.aval, (x.aval,), (x,), out)
             return out
         if type(x) is DeferredArray or type(x) is RemoteArray:
             return later(x)
@@ -235,6 +239,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     reference = record.reference
     assert reference is not None
     forms = native.Forms()
+    conversions = Conversions(record, slow)
+    converted = conversions.get
     traced = _traced_binary(record, slow, forms)
     large = _large_binary(record, slow, forms)
 
@@ -284,7 +290,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                     value = function(dtype.type(x), y._value)
                 else:
                     value = function(x._value, y._value)
-            except _REFUSED:
+            except REFUSED:
                 return slow(x, y)
             finally:
                 quiet_leave(token)
@@ -300,17 +306,21 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             or type(x) is type(y) is ArrayImpl and _broadcasts_large(x.aval, y.aval)
         ):
             return large(x, y)
+        run: Any = converted(key) if found is None else False
+        if run is not None and current_trace().at_once and not CHECKS[0]:
+            return run(x, y) if run else slow(x, y)
         out = slow(x, y)
         if found is None and type(out) is ArrayImpl and eager() and out.aval.size < LARGE:
             pair = key if type(key) is tuple else (key, key)
-            if is_dear(record, tuple([k for k in pair if type(k) is ShapedArray])):
-                return out
-            if _same_dtype(pair, reference, out):
+            dear = is_dear(record, tuple([k for k in pair if type(k) is ShapedArray]))
+            if not dear and _same_dtype(pair, reference, out):
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
                 entry = _entry(out.aval, reference, dtype)
                 (known if type(key) is tuple else same)[key] = entry
                 if _lasting(forms, *pair):
                     forms.learn(pair[0], pair[1], entry[1], out.aval)
+            else:
+                conversions.learn(key, pair, (x, y), out)
         return out
 
     call.forms = forms  # type: ignore[attr-defined] # see `quick`
@@ -603,7 +613,7 @@ def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
         return None
     try:
         array = ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype))
-    except _REFUSED:
+    except REFUSED:
         return None
     # Made anew: NaN, which equals nothing, and complex zeros, which have two signs.
     if value == value and (value or type(value) is not complex) and len(constants) < _MAX_CONSTANTS:

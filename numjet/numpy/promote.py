@@ -131,7 +131,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         warn_of_lost_part(aval.dtype, dtype)
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE and not numeric_checks[0]
-    small = small and current_trace().at_once and _plain(aval.dtype, dtype)
+    small = small and current_trace().at_once and converts_plainly(aval.dtype, dtype)
     new = ShapedArray(aval.shape, dtype, weak_type)
     if small and (aval.size < _SHORT or not is_dear(convert_element_type_p, (aval,), new)):
         token = _enter(_QUIET)
@@ -141,7 +141,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             _leave(token)
         return ArrayImpl(value, new)
     if type(x) is ArrayImpl and not aval.shape:
-        bare = numeric_checks[0] and aval.weak_type and _plain(aval.dtype, dtype)
+        bare = numeric_checks[0] and aval.weak_type and converts_plainly(aval.dtype, dtype)
         if bare and not np.isfinite(x._value):
             # A number that was written down, perhaps NaN on purpose: nothing computed it.
             return ArrayImpl(x._value.astype(dtype), ShapedArray((), dtype, weak_type))
@@ -150,7 +150,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 
 @functools.cache
-def _plain(old: Any, new: Any) -> bool:
+def converts_plainly(old: Any, new: Any) -> bool:
     """Whether NumPy's own conversion is the right one: not from floats to integers (which saturate
     here), nor from complex to real, nor among those narrower than a byte."""
     if old in dtypes.NARROW and new in dtypes.NARROW:
