@@ -8,6 +8,7 @@ and the flags, since `_means` keeps what they are divided by.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numjet.api.compiled.jit_arguments import hashable
 from numjet.api.compiled.shown import FLAG, Shown, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
-from numjet.core.evaluate import executor, remember
+from numjet.core.evaluate import LARGE, executor, remember
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
@@ -132,9 +133,15 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     total = sum_(x, (*names, *axes), whole, keepdims=keepdims, where=where)
     total = total if whole is None else cast(total, computed)
     count = cast(count, total.aval.dtype)
-    if plain and x is a and axes and result == computed:
-        params = {"axes": axes}
-        remember(_means, (a.aval, axis), lambda: (executor(_sum_p, (a.aval,), params), count))
+    small = a.aval.size < LARGE and a.aval.dtype.itemsize < 8 if plain else False
+    if plain and axes and result == computed and (x is a or small and not FLAG.uses):
+        aval = x.aval
+
+        def entry() -> tuple[Callable, Any]:
+            run = executor(_sum_p, (aval,), {"axes": axes})
+            return (run if aval is a.aval else lambda a: run(cast(a, aval.dtype))), count
+
+        remember(_means, (a.aval, axis), entry)
     out = lax.div(total, _same_kind(count, total))
     return cast(out, result, out.aval.weak_type) if result != computed else out
 

@@ -234,3 +234,20 @@ def test_means_in_integers_are_added_up_in_them() -> None:
     parts = jnp.array([1.9, 1.9, 0.3])
     assert jnp.mean(parts, dtype="int32") == 0
     assert jnp.mean(parts, dtype="uint8", where=jnp.array([True, True, False])) == 1
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int32", "float32"])
+def test_later_means_of_integers_are_as_the_first(name: str, monkeypatch) -> None:
+    from numjet.numpy import averages
+
+    asked = []
+    complete = averages._complete_mean
+    monkeypatch.setattr(averages, "_complete_mean", lambda *a: asked.append(a) or complete(*a))
+    for shape, axis in (((7,), None), ((3, 31), 0), ((3, 31), 1), ((29, 2), None)):
+        x = np.random.default_rng(1).integers(0, 2 if name == "bool" else 99, shape).astype(name)
+        found = [jnp.mean(jnp.asarray(x), axis) for _ in range(4)]
+        np.testing.assert_allclose(found[0], x.mean(axis), 1e-6)
+        for y in found:
+            assert y.aval is found[0].aval
+            np.testing.assert_array_equal(y, found[0])
+    assert len(asked) <= 8  # of 16: native code may come meanwhile
