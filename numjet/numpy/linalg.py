@@ -8,6 +8,7 @@ infinities: values are not known while tracing. What arguments and dtypes have i
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, in_place, shown, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.dims import largest
@@ -204,13 +206,33 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
         if FLAG.uses and wanted() and x.aval.ndim == 2 and dtypes.is_floating(x.aval.dtype):
             return in_place("of pinv", x)
         rtol = 10.0 * largest(m, n) * float(np.finfo(x.aval.dtype).eps)
+    return _pinv(hermitian, x, one_array("pinv", rtol))
+
+
+@functools.partial(jvp_of_arrays, nondiff_argnums=(0,))
+def _pinv(hermitian: bool, x: Any, rtol: Any) -> Any:
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
-    part = expand_dims(one_array("pinv", rtol), -1)
+    part = expand_dims(rtol, -1)
     part = reshape(part, ((1,) * (s.aval.ndim - part.aval.ndim) + part.aval.shape))
     cutoff = multiply(part, getitem(s, (..., slice(0, 1))))
     large = greater(s, cutoff)
     s = cast(where(large, s, math.inf), x.aval.dtype)
     return _matmul(adjoint(vh), divide(adjoint(u), expand_dims(s, -1)))
+
+
+@_pinv.defjvp
+def _pinv_rule(hermitian: bool, primals: tuple, tangents: tuple) -> tuple:
+    """-P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, of matrices whose rank stays: Golub and
+    Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+    variables separate (1973). The derivatives of singular vectors, which equal values do not have,
+    are not in it."""
+    a, rtol = primals
+    p, da = _pinv(hermitian, a, rtol), tangents[0]
+    ph, dah = adjoint(p), adjoint(da)
+    columns, rows = _matmul(_matmul(p, ph), dah), _matmul(_matmul(dah, ph), p)
+    columns = subtract(columns, _matmul(_matmul(columns, a), p))
+    rows = subtract(rows, _matmul(p, _matmul(a, rows)))
+    return p, subtract(add(columns, rows), _matmul(_matmul(p, da), p))
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:

@@ -219,6 +219,33 @@ def test_derivatives(f):
     check_derivative(f, SPD + A)
 
 
+PINV_OF = {
+    "equal singular values": np.eye(3),
+    "low rank": np.diag([1.0, 1.0, 0.0]),
+    "wide": np.eye(3)[:2],
+    "tall": 2 * np.eye(4)[:, :2],
+    "zero": np.zeros((2, 3)),
+    "complex": np.eye(2) + 0j,
+    "batch": np.stack([np.eye(2), np.ones((2, 2))]),
+}
+
+
+@pytest.mark.parametrize("name", PINV_OF)
+def test_pinv_has_derivatives_where_singular_values_are_equal(name):
+    """Along changes that keep the rank, as of the exact product of a rotation and the matrix."""
+    a = PINV_OF[name]
+    rotation = np.random.default_rng(3).normal(size=(a.shape[-2], a.shape[-2]))
+    rotation = rotation - rotation.T
+    t = rotation @ a
+    with numjet.enable_x64(True):
+        got = numjet.jvp(jnp.linalg.pinv, (jnp.asarray(a),), (jnp.asarray(t),))[1]
+        grad = numjet.grad(lambda x: jnp.sum(jnp.abs(jnp.linalg.pinv(x)) ** 2))(jnp.asarray(a))
+        rtol = numjet.jvp(lambda r: jnp.linalg.pinv(jnp.asarray(a), r), (0.1,), (1.0,))[1]
+    np.testing.assert_allclose(got, np.linalg.pinv(a) @ -rotation, atol=1e-12)
+    assert np.isfinite(grad).all()
+    assert not np.any(rtol)
+
+
 def cofactors(a):
     minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(len(a))] for i in range(len(a))]
     signs = (-1.0) ** np.add.outer(np.arange(len(a)), np.arange(len(a)))
