@@ -47,7 +47,10 @@ class AliasModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         found = self._numjet_find(name)
-        if name != "__all__":
+        told = self._numjet_deprecated()
+        if name in told:
+            _warn(f"{self.__name__}.{name}{told[name]}")
+        elif name != "__all__":
             _dictionary(self)[name] = found
             _show_function(found, self.__name__, name)
         return found
@@ -105,6 +108,14 @@ class AliasModule(ModuleType):
         found = vars(self._numjet_source).get(name)
         return not isinstance(found, ModuleType) or namespaces.known(f"{self.__name__}.{name}")
 
+    def _numjet_deprecated(self) -> dict[str, str]:
+        """The names that warn when they are read, with the end of what the warning says."""
+        if self.__name__ not in namespaces.DEPRECATED_IN:
+            return {}
+        from numjet.as_jax.removed import DEPRECATED  # of few modules
+
+        return DEPRECATED[self.__name__]
+
     def _numjet_missing(self, name: str) -> str:
         own = self.__name__
         if name.startswith("__"):
@@ -131,7 +142,18 @@ class AliasModule(ModuleType):
                 if not name.startswith("_") and name not in hidden
                 and not self._numjet_helps(name) and self._numjet_shows(name)
             )
+        names.difference_update(self._numjet_deprecated())
         return sorted(name for name in names if not name.startswith("_numjet"))
+
+
+def _warn(text: str) -> None:
+    """Warn who reads the name. `from module import name` asks a package twice: first whether a
+    module has the name."""
+    if sys._getframe(2).f_code.co_name == "_handle_fromlist":
+        return
+    from numjet.experimental.former import warn_importer  # which loads others beside it
+
+    warn_importer(text)
 
 
 def resolve(target: str) -> Any:

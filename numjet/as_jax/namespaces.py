@@ -110,6 +110,10 @@ MODULES = {
     "jax.core": "numjet.extend.jax_core",
     "jax.experimental.pallas": "numjet.experimental.pallas",
 }
+# Those some of whose names warn (`removed.DEPRECATED`).
+DEPRECATED_IN = frozenset(
+    {"jax.core", "jax.experimental.pallas", "jax.interpreters.pxla", "jax.scipy.special"}
+)
 # Classes that say JAX's module, as programs print it and pickle writes it: by our module, JAX's
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {

@@ -1,8 +1,8 @@
 """Names that older programs take from JAX and JAX 0.10.2 no longer has, and what stands in place of
-each: errors say it.
+each: errors say it. And those that it still has, with a warning.
 
 A row is a name and its successor: `module:name`, or a sentence where that is no one name. Loaded
-when a name is not found. Called by finder.py alone.
+when a name is not found, or not yet. Called by finder.py alone.
 """
 
 from __future__ import annotations
@@ -79,6 +79,37 @@ NAMES: dict[str, dict[str, str]] = {
 }
 # What was a module and is now something else.
 _MODULES = {"jax.config": "jax.config, an object (`import jax; jax.config.update(...)`)"}
+
+_OF_CORE = """CallPrimitive DebugInfo DropVar Effect Effects check_jaxpr concrete_or_error
+find_top_trace gensym get_opaque_trace_state jaxprs_in_params new_jaxpr_eqn no_effects
+primal_dtype_to_tangent_dtype valid_jaxtype"""
+_OF_ERRORS = "InconclusiveDimensionOperation JaxprTypeError"
+_WITHOUT = """is_concrete is_constant_dim is_constant_shape nonempty_axis_env_DO_NOT_USE
+pytype_aval_mappings unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE
+unsafe_get_axis_names_DO_NOT_USE"""
+_OF_TRITON = (
+    " Accessing it via jax.experimental.pallas is deprecated. You can use jax.numpy.dot, "
+    "jax.numpy.einsum or the @ operator instead in a TPU or MGPU kernel."
+)
+# Module -> name -> what the warning says behind the name. They stand in no list of the module's.
+DEPRECATED: dict[str, dict[str, str]] = {
+    "jax.core": {
+        **{name: f" is deprecated. Use jax.extend.core.{name}." for name in _OF_CORE.split()},
+        **{name: f" is deprecated. Use jax.errors.{name}." for name in _OF_ERRORS.split()},
+        **dict.fromkeys(_WITHOUT.split(), " is deprecated."),
+    },
+    "jax.experimental.pallas": {
+        "dot": " was moved to jax.experimental.pallas.triton." + _OF_TRITON
+    },
+    "jax.interpreters.pxla": {
+        "thread_resources": " is deprecated as of JAX v0.8.2. Please switch to using `with "
+        "jax.set_mesh(mesh)` instead of `with mesh:` and then use "
+        "`jax.sharding.get_abstract_mesh()` to get the current mesh."
+    },
+    "jax.scipy.special": dict.fromkeys(
+        ("lpmn", "lpmn_values"), " is deprecated; no replacement is planned."
+    ),
+}
 
 
 def instead(module: str, name: str = "") -> str:

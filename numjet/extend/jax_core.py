@@ -123,6 +123,16 @@ def is_constant_dim(d: Any) -> bool:
     return not is_symbolic(d)
 
 
+def is_constant_shape(s: Any) -> bool:
+    """Whether the sizes s are all known, none an expression of dimension variables.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.is_constant_shape((2, 3))
+    True
+    """
+    return all(map(is_constant_dim, s))
+
+
 def is_concrete(x: Any) -> bool:
     """Whether the value of x is known; of traced values that of those `grad` and `jvp` follow.
 

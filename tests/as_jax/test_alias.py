@@ -256,6 +256,36 @@ def test_errors_name_what_stands_in_place_of_removed_names():
     assert "no more" not in gone + module and "docs/limits.md" in module
 
 
+def test_deprecated_names_warn_whenever_they_are_read_and_stand_in_no_list():
+    out = report("""
+        import numjet.as_jax
+        import importlib, warnings, jax
+        from numjet.as_jax.namespaces import DEPRECATED_IN
+        from numjet.as_jax.removed import DEPRECATED
+        out["modules"] = sorted(DEPRECATED) == sorted(DEPRECATED_IN)
+        out["silent"], out["listed"] = [], []
+        for module, names in DEPRECATED.items():
+            found = importlib.import_module(module)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                out["listed"] += set(names) & ({*dir(found)} | set(vars(found)))
+            for name in names:
+                for code in (f"import {module}; {module}.{name}", f"from {module} import {name}"):
+                    with warnings.catch_warnings(record=True) as told:
+                        warnings.simplefilter("always")
+                        exec(compile(code, "user's", "exec"), {})
+                    if [(w.category, w.filename) for w in told] != [(DeprecationWarning, "user's")]:
+                        out["silent"].append(code)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            jax.core.gensym, jax.core.is_constant_shape, jax.core.Tracer, jax.extend.core.gensym
+        out["texts"] = [str(w.message) for w in told]
+    """)
+    assert out["modules"] and out["silent"] == [] and out["listed"] == []
+    assert out["texts"] == ["jax.core.gensym is deprecated. Use jax.extend.core.gensym.",
+                            "jax.core.is_constant_shape is deprecated."]
+
+
 def test_the_names_of_sparse_are_shown_with_jaxs_modules():
     out = report("""
         import numjet.as_jax, jax.experimental.sparse
