@@ -9,7 +9,7 @@ from numjet.api.derivatives.autodiff import checkpoint as checkpoint
 from numjet.api.flat import Flat as _Flat, array_leaves as _array_leaves, name_of as _name_of
 from numjet.base import config as _config, tree as _tree
 from numjet.core.array import as_array as _as_array
-from numjet.core.jaxpr import Var as _Var
+from numjet.core.jaxpr import Literal as _Literal, Var as _Var
 from numjet.transforms.linearize import linearize as _linearize, tape_to_jaxpr as _tape_to_jaxpr
 from numjet.transforms.remat import (
     Offloadable as Offloadable,
@@ -56,7 +56,8 @@ def _saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, 
     def residuals(*xs: Any) -> list[Any]:
         lin = _linearize(flat, xs)
         tangents = [t for t in lin.out_tangents if type(t) is _Var]
-        return _tape_to_jaxpr(lin.tape, lin.in_vars, tangents)[1]
+        linear, found = _tape_to_jaxpr(lin.tape, lin.in_vars, tangents)
+        return [*_kept_numbers(linear), *found]
 
     with _config.jax_equations(True):  # what JAX's rules keep
         jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
@@ -66,6 +67,23 @@ def _saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, 
     order = {id(v): i for i, v in enumerate(made)}
     kept = sorted(jaxpr.outvars, key=lambda v: order.get(id(v), -1))
     return [(v.aval, _origin(f, jaxpr, v, [path for path, _ in paths])) for v in kept]
+
+
+def _kept_numbers(linear: Any) -> list[Any]:
+    """The numbers that a linear program reads: those of Python's own type are a part of it, and
+    so is what `mean` divides by; JAX keeps the others."""
+    counts: dict[int, int] = {}  # by sum: of how many numbers
+    found = []
+    for eqn in linear.eqns:
+        first, kind = eqn.invars[0], eqn.primitive.name
+        if kind == "reduce_sum":
+            counts[id(eqn.outvars[0])] = first.aval.size // max(eqn.outvars[0].aval.size, 1)
+        elif kind == "broadcast_in_dim" and id(first) in counts:  # of keepdims
+            counts[id(eqn.outvars[0])] = counts[id(first)]
+        by = counts.get(id(first)) if kind == "div" else None
+        told = [v.value for v in eqn.invars if type(v) is _Literal and not v.aval.weak_type]
+        found += [x for x in told if by is None or x.item() != by]
+    return found
 
 
 def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:

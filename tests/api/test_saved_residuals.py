@@ -82,6 +82,27 @@ def test_calls_and_loops_are_told_as_such(capsys: pytest.CaptureFixture) -> None
     assert told(jnp.tanh) == ["f32[3] output of tanh", "f32[3] output of sub"]  # JAX's rule
 
 
+@pytest.mark.parametrize(("f", "count"), [
+    (lambda x: x * 2.0, 1),
+    (lambda x: 2.0 * jnp.sin(x).mean() * 3.0, 2),
+    (lambda x: jnp.sin(x).sum() / 2.0, 1),
+    (lambda x: x.mean(), 0),
+    (lambda x: x.mean(0, keepdims=True) * x.var(0, keepdims=True), 0),
+    (lambda x: lax.cond(True, jnp.sin, jnp.cos, x), 1),
+    (lambda x: x.sum() + 2.0, 0),
+])  # fmt: skip
+def test_numbers_that_multiply_are_kept(
+    f: Any, count: int, capsys: pytest.CaptureFixture
+) -> None:
+    """But for those of Python's type beside weak values, and what a mean divides by."""
+    print_saved_residuals(f, jnp.ones(3))
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.partition(" ")[2] == "from a literal" for line in lines]
+    assert told == [True] * count + [False] * (len(lines) - count)
+    print_saved_residuals(lambda x: x * 2.0, 1.0)
+    assert not capsys.readouterr().out
+
+
 def _saves(name: str) -> Any:
     return lambda primitive, *_, **__: primitive.name == name
 
