@@ -119,7 +119,7 @@ class custom_vmap:  # noqa: N801 - a decorator
             in_batched = list(tree.tree_unflatten(in_tree, mapped[n_consts:]))
             result = self.vmap_rule(axis.size, in_batched, *args)
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(
+                raise (ValueError if hasattr(result, "__len__") else TypeError)(
                     f"custom_vmap rule of {name}: must return a pair (output, out_batched), got "
                     f"{result!r}."
                 )

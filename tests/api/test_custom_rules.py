@@ -359,6 +359,16 @@ def test_a_rule_that_uses_such_a_value_is_refused(name: str, rule: Callable) -> 
         OF_CLOSURES[name][0](lambda c: scaled_by(c, rule))(2.0)
 
 
+@pytest.mark.parametrize(("given", "error"), [
+    (jnp.arange(3), ValueError), ((1, 2, 3), ValueError), (None, TypeError),
+])  # fmt: skip
+def test_a_batching_rule_that_gives_no_pair_is_refused(given: Any, error: type) -> None:
+    f = nj.custom_batching.custom_vmap(lambda x: x)
+    f.def_vmap(lambda axis_size, in_batched, x: given)
+    with pytest.raises(error, match="must return a pair"):
+        nj.vmap(f)(jnp.arange(3))
+
+
 def test_rules_of_a_decorator_are_set_through_another():
     @nj.custom_vjp
     @nj.custom_batching.custom_vmap
