@@ -183,10 +183,10 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     rest = lax.log1p(select(nothing, lax.sub(terms, constant(1, terms)), terms))
     if unit != 1.0:
         rest = lax.div(rest, weak_of_scalars(unit, rest))
-    # Where the sum is NaN so is its derivative: it is multiplied by what made it NaN.
+    # Where the sum is NaN so are its derivatives of every order: it is divided by what made it so.
     one = full_scalar(constant(1, gap), gap.aval.shape)
     sick = select(lax.ne(x, x), x, select(lax.ne(y, y), y, one))
-    plain = select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
+    plain = select(lax.ne(gap, gap), lax.div(lax.add(x, y), sick), high)
     known = lax.bitwise_and(infinite, lax.bitwise_not(nothing))
     return select(known, plain, lax.add(high, rest))
 

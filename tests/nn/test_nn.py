@@ -252,6 +252,16 @@ def test_curvature_where_the_terms_of_logaddexp_are_equal(function, curvature):
     assert abs(float(numjet.grad(numjet.grad(numjet.grad(function)))(0.0))) < 1e-6
 
 
+@pytest.mark.parametrize("function", [
+    nn.softplus, nn.log_sigmoid, lambda x: jnp.logaddexp(x, 1.0), lambda x: jnp.logaddexp(1.0, x),
+    lambda x: jnp.logaddexp2(x, 1.0),
+])  # fmt: skip
+def test_derivatives_of_logaddexp_at_nan_are_nan_in_every_order(function):
+    for order in range(1, 4):
+        function = numjet.grad(function)
+        assert np.isnan(function(np.nan)), order
+
+
 def test_log1mexp_has_its_derivative_everywhere():
     """1 / (exp(x) - 1), also where the function is NaN or its parts overflow; as in JAX."""
     x = jnp.array([-100.0, 1e-3, 0.5, 2.0, 200.0])
