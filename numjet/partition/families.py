@@ -18,9 +18,14 @@ Avals = Sequence[ShapedArray]
 Family = Callable[[Avals, Avals, dict], "Rule | None"]
 
 
-def rule_of(primitive: Primitive, avals: Avals, outs: Avals, params: dict) -> Rule | None:
-    """How an equation may be cut, or None."""
+def rule_of(
+    primitive: Primitive, avals: Avals, outs: Avals, params: dict, passed: bool = False
+) -> Rule | None:
+    """How an equation may be cut, or None. passed: how XLA's partitioner hands layouts on, which
+    lets parts read beyond their ends."""
     family = primitive.shard or _FAMILIES.get(primitive.name)
+    if passed and primitive.name in _PASSED:
+        family = _PASSED[primitive.name]
     if family is None and primitive.elementwise:
         family = elementwise
     return None if family is None else family(avals, outs, params)
@@ -337,6 +342,22 @@ def _window(avals: Avals, outs: Avals, params: dict) -> Rule | None:
     return Rule([dims], [dims], f.sizes)
 
 
+def _in_places(avals: Avals, outs: Avals, params: dict) -> Rule | None:
+    """Axes of any lengths that keep their places, of operands with as many; others are apart."""
+    f = Factors()
+    dims = [f.new(max(n, m)) for n, m in zip(avals[0].shape, outs[0].shape, strict=True)]
+    return Rule([dims if a.ndim == len(dims) else [()] * a.ndim for a in avals], [dims], f.sizes)
+
+
+def _conv_passed(avals: Avals, outs: Avals, params: dict) -> Rule:
+    rule, numbers = _conv(avals, outs, params), params["dimension_numbers"]
+    for i, j in zip(numbers.lhs_spec[2:], numbers.out_spec[2:], strict=True):
+        factor = len(rule.sizes)
+        rule.sizes[factor] = outs[0].shape[j]
+        rule.ins[0][i] = rule.outs[0][j] = (factor,)
+    return rule
+
+
 def _top_k(avals: Avals, outs: Avals, params: dict) -> Rule:
     f = Factors()
     axis = params.get("axis", -1) % avals[0].ndim
@@ -435,4 +456,14 @@ _FAMILIES: dict[str, Family] = {
     "chosen": _flagged,
     "create_token": _whole,
     "after_all": _whole,
+}
+
+# What layouts go through where they are labels alone, beside the table before.
+_PASSED: dict[str, Family] = {
+    **dict.fromkeys(
+        ("slice", "dynamic_slice", "pad", "concatenate", "fft", "reduce_window_sum",
+         "reduce_window_max", "reduce_window_min"),
+        _in_places,
+    ),
+    "conv_general_dilated": _conv_passed,
 }

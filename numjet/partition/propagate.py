@@ -14,7 +14,16 @@ from typing import Any
 from numjet.core.avals import lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.partition.families import rule_of
-from numjet.partition.rules import Layout, Rule, Sizes, agreed, assign, layout_of, results
+from numjet.partition.rules import (
+    Layout,
+    Rule,
+    Sizes,
+    agreed,
+    assign,
+    dividing,
+    layout_of,
+    results,
+)
 from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import stage_closed
 
@@ -109,9 +118,9 @@ def propagate(
     jaxpr: Jaxpr, ins: Sequence[Free], outs: Sequence[Free] | None, sizes: Sizes,
     apart: bool = False,
 ) -> Plan:  # fmt: skip
-    """Layouts for all variables; ins, outs: those that are given (None: free). apart: an axis that
-    operands cut differently is whole in the result, as XLA's partitioner leaves it; else the
-    largest operand decides."""
+    """Layouts for all variables; ins, outs: those that are given (None: free). apart: labels
+    alone, as XLA's partitioner finds them: an axis that operands cut differently is whole in the
+    result, where else the largest operand decides, and parts need not be equally long."""
     wanted: dict[Any, Layout] = {}
     given = [None] * len(jaxpr.outvars) if outs is None else outs
     for v, layout in zip(jaxpr.outvars, given, strict=True):
@@ -174,14 +183,16 @@ def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
         found = eqn.params["rules"].layouts(plan.sizes, *_described(eqn, operands))
         if found is not None:
             return found
-    rule = eqn_rule(eqn)
+    rule = eqn_rule(eqn, plan.apart)
     if rule is None:
         return [None if free else everywhere(v.aval.ndim) for v in eqn.outvars]
     # What a broadcast gives has axes that nothing has cut yet, and what is made of that alone.
     mine = [v in plan.open or plan.of(v) is None for v in eqn.invars]
     if name == "broadcast_in_dim" or not free and not rule.reduced and all(mine):
         plan.open.update(eqn.outvars)
-    return results(rule, agreed(rule, ins) if plan.apart else ins, hopes, plan.sizes)
+    if not plan.apart:
+        return results(rule, ins, hopes, plan.sizes)
+    return results(rule, agreed(rule, ins), hopes, plan.sizes, uneven=True)
 
 
 def _described(eqn: Eqn, ins: Sequence[Layout]) -> tuple[list, Sequence[Layout], list]:
@@ -189,10 +200,13 @@ def _described(eqn: Eqn, ins: Sequence[Layout]) -> tuple[list, Sequence[Layout],
     return [v.aval for v in eqn.invars], ins, [v.aval for v in eqn.outvars]
 
 
-def eqn_rule(eqn: Eqn) -> Rule | None:
-    """The rule of an equation."""
+def eqn_rule(eqn: Eqn, apart: bool = False) -> Rule | None:
+    """The rule of an equation; apart: as in `propagate`."""
     avals = [v.aval for v in eqn.invars]
-    return rule_of(eqn.primitive, avals, [v.aval for v in eqn.outvars], eqn.params)
+    outs = [v.aval for v in eqn.outvars]
+    if apart and eqn.primitive.name == "dynamic_slice":  # XLA knows where a slice begins, or not
+        apart = all([type(v) is Literal for v in eqn.invars[1:]])
+    return rule_of(eqn.primitive, avals, outs, eqn.params, apart)
 
 
 def constraint(eqn: Eqn, have: Free, sizes: Sizes) -> Free:
@@ -204,6 +218,12 @@ def constraint(eqn: Eqn, have: Free, sizes: Sizes) -> Free:
     wanted = sharding.layout(ndim, everywhere(ndim) if have is None else have)
     found = _among(sizes, wanted, sharding.mesh)
     return have if found is None else found
+
+
+def label(aval: Any, layout: Free, sizes: Sizes) -> Free:
+    """The layout that an array shows: `as_typed`, of axes that divide it."""
+    found = as_typed(aval, layout, sizes)
+    return None if found is None else dividing(aval.shape, found, sizes)
 
 
 def _among(sizes: Sizes, layout: Layout, mesh: Any) -> Free:
@@ -229,7 +249,7 @@ def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
             continue
         if not any(type(v) is Var and (plan.of(v) is None or v in plan.open) for v in eqn.invars):
             continue
-        rule = eqn_rule(eqn)
+        rule = eqn_rule(eqn, plan.apart)
         if rule is None:
             continue
         hopes = [wanted.get(v) for v in eqn.outvars]

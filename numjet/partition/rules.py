@@ -72,12 +72,23 @@ def local_shape(shape: Sequence[int], layout: Layout, sizes: Sizes) -> tuple[int
     return tuple([n // count(axes, sizes) for n, axes in zip(shape, layout, strict=True)])
 
 
+def dividing(shape: Sequence[int], layout: Layout, sizes: Sizes) -> Layout:
+    """The layout without the minor axes that do not divide their axis of the array."""
+    found = []
+    for n, axes in zip(shape, layout, strict=True):
+        while n % count(axes, sizes):
+            axes = axes[:-1]
+        found.append(axes)
+    return tuple(found)
+
+
 def results(
-    rule: Rule, ins: Sequence[Layout | None], wanted: Sequence[Layout | None], sizes: Sizes
-) -> list[Layout]:
+    rule: Rule, ins: Sequence[Layout | None], wanted: Sequence[Layout | None], sizes: Sizes,
+    uneven: bool = False,
+) -> list[Layout]:  # fmt: skip
     """The layouts of the results. Axes that were whole while they were computed are cut as the
-    operands' were: that costs nothing, and saves memory."""
-    cuts = assign(rule, ins, wanted, sizes, kept=True)
+    operands' were: that costs nothing, and saves memory. uneven: as in `assign`."""
+    cuts = assign(rule, ins, wanted, sizes, kept=True, uneven=uneven)
     return [layout_of(dims, cuts) for dims in rule.outs]
 
 
@@ -118,8 +129,10 @@ def assign(
     wanted: Sequence[Layout | None],
     sizes: Sizes,
     kept: bool = False,
+    uneven: bool = False,
 ) -> Cuts:
-    """Which axes of the mesh cut each factor, given the operands' layouts.
+    """Which axes of the mesh cut each factor, given the operands' layouts. uneven: a factor that is
+    all of an axis may be cut into parts that are not equally long.
 
     Operands that are cut decide, the largest first, since moving it would cost most. What only
     operands that are None (free to be cut as it pleases) run over, or none at all, is cut as the
@@ -128,6 +141,10 @@ def assign(
     cuts: Cuts = {}
     used: set = set()
     later: set[int] = set()
+    even = set(rule.sizes)
+    if uneven:
+        dims = [factors for axes in (*rule.ins, *rule.outs) for factors in axes]
+        even = {f for factors in dims if len(factors) > 1 for f in factors}
 
     def take(dims: Sequence[tuple[int, ...]], layout: Layout) -> None:
         for factors, axes in zip(dims, layout, strict=True):
@@ -146,8 +163,10 @@ def assign(
                 if f in rule.whole and not kept or f in later:
                     break
                 mine = list(cuts.get(f, ()))
-                while rest and rest[0] not in used and left % sizes[rest[0]] == 0:
-                    left //= sizes[rest[0]]
+                while rest and rest[0] not in used and (
+                    f not in even or left % sizes[rest[0]] == 0
+                ):
+                    left = -(-left // sizes[rest[0]])
                     used.add(rest[0])
                     mine.append(rest.pop(0))
                 if mine:

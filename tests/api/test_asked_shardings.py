@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -327,3 +329,92 @@ def test_constraints_inside_of_shard_map_know_its_axes():
         nj.shard_map(constrain, **some)(m)
     with pytest.raises(ValueError, match="no more entries than its value has axes"):
         nj.shard_map(lambda a: a, mesh=mesh(), in_specs=P("x", "x"), out_specs=P("x"))(m[:, 0])
+
+
+def test_reshard_leaves_auto_axes_as_they_are():
+    auto = mesh(AxisType.Auto)
+    x = nj.device_put(m, NamedSharding(auto, P("x")))
+    whole = NamedSharding(auto, P())
+    assert nj.reshard(x, whole).sharding.spec == P("x")
+    assert nj.jit(lambda x: nj.reshard(x, whole))(x).sharding.spec == P("x")
+    assert len(nj.jit(lambda x: nj.reshard(x, whole))(jnp.ones(2)).devices()) == 1
+    both = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    y = nj.device_put(m, NamedSharding(both, P("x", "y")))
+    assert nj.reshard(y, NamedSharding(both, P(None, None))).sharding.spec == P(None, "y")
+    z = nj.device_put(m, NamedSharding(both, P("y")))
+    assert nj.reshard(z, NamedSharding(both, P("x"))).sharding.spec == P(("x", "y"), None)
+
+
+def test_shapes_tell_the_mesh_of_the_arguments_they_come_from():
+    over = mesh(AxisType.Explicit)
+    x = nj.device_put(m, NamedSharding(over, P("x")))
+    f = nj.jit(lambda x: (x.sum(0), x, jnp.ones(3)))
+    sums, same, ones = f.lower(x).out_info
+    assert sums.sharding == NamedSharding(over, P(None)) and ones.sharding is None
+    assert same.sharding == NamedSharding(over, P("x", None))
+    for found in (f.trace(x).out_info[0], nj.eval_shape(lambda x: x.sum(0), x)):
+        assert found.sharding == NamedSharding(over.abstract_mesh, P(None))
+    x = nj.device_put(m, NamedSharding(mesh(), P("x")))
+    assert [s.sharding for s in f.lower(x).out_info] == [None] * 3
+
+
+def test_types_tell_the_kinds_of_their_axes():
+    over = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    aval = nj.typeof(nj.device_put(m, NamedSharding(over, P("x", "y"))))
+    assert aval.str_short(True, mesh_axis_types=True) == (
+        "f32[8@x,4]({Explicit: ('x',), Auto: ('y',)})"
+    )
+    assert nj.typeof(jnp.ones(3)).str_short(mesh_axis_types=True) == "float32[3]({})"
+
+
+def test_copies_name_each_dimension_over_explicit_axes():
+    x = nj.device_put(m, NamedSharding(mesh(AxisType.Explicit), P("x")))
+    for f in (jnp.copy, jnp.array, jnp.positive, jnp.real, copy.copy, copy.deepcopy):
+        assert tuple(f(x).sharding.spec) == ("x", None), f
+    assert tuple(lax.stop_gradient(x).sharding.spec) == ("x",)
+    y = nj.device_put(m, NamedSharding(mesh(), P("x")))
+    assert tuple(jnp.copy(y).sharding.spec) == ("x",)
+
+
+# What JAX's partitioner gives for functions of x, of 8 rows that are cut four ways, or eight ways
+# over two axes.
+@pytest.mark.parametrize(("f", "four", "eight"), [
+    (lambda x: x[2:6], P("x"), P("x")),
+    (lambda x: x[::-2], P("x"), P("x")),
+    (lambda x: x[1:], P(), P()),
+    (lambda x: x[1:].sum(1), P(), P()),
+    (lambda x: x[:4].sum(1), P("x"), P("x")),
+    (lambda x: jnp.concatenate([x, x]), P("x"), P(("x", "y"))),
+    (lambda x: jnp.concatenate([x, jnp.ones((8, 4))]), P("x"), P(("x", "y"))),
+    (lambda x: jnp.concatenate([x, x]).reshape(4, 4, 4), P("x"), P("x", "y")),
+    (lambda x: jnp.concatenate([x, x[:4]]).reshape(4, 3, 4), P("x"), P("x")),
+    (lambda x: jnp.roll(x, 1, 0), P("x"), P(("x", "y"))),
+    (lambda x: jnp.split(x, 2)[1], P("x"), P("x")),
+    (lambda x: jnp.pad(x, ((4, 4), (0, 0))), P("x"), P(("x", "y"))),
+    (lambda x: jnp.pad(x, 1), P(), P()),
+    (lambda x: jnp.pad(x[2:] - 2 * x[1:-1] + x[:-2], ((1, 1), (0, 0))), P("x"), P(("x", "y"))),
+    (lambda x: lax.dynamic_slice(x, (2, 0), (4, 4)), P("x"), P("x")),
+    (lambda x: lax.dynamic_slice(x, (x[0, 0].astype(int), 0), (4, 4)), P(), P()),
+    (lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 1), (1, 1), "SAME"), P("x"), P(("x", "y"))),
+    (lambda x: lax.conv(x.T[None], jnp.ones((4, 4, 3)), (2,), "SAME"), P(None, None, "x"),
+     P(None, None, "x")),
+    (lambda x: jnp.fft.fft(x, axis=0), P("x"), P(("x", "y"))),
+    (lambda x: lax.fori_loop(0, 3, lambda _, x: jnp.roll(x, 1, 0), x), P("x"), P(("x", "y"))),
+    (nj.grad(lambda x: (x[1:5] ** 2).sum()), P("x"), P(("x", "y"))),
+    (nj.vmap(lambda x: jnp.roll(x, 1), in_axes=1), P(None, "x"), P(None, ("x", "y"))),
+])  # fmt: skip
+def test_programs_hand_layouts_on_where_parts_read_beyond_their_ends(f, four, eight):
+    for cut, spec in ((P("x"), four), (P(("x", "y")), eight)):
+        x = nj.device_put(m, NamedSharding(mesh(), cut))
+        out = nj.jit(f)(x)
+        assert out.sharding.spec == spec
+        np.testing.assert_allclose(out, nj.jit(f)(m), rtol=1e-5, atol=1e-5)
+        for shard in out.addressable_shards:
+            np.testing.assert_array_equal(shard.data, np.asarray(out)[shard.index])
+
+
+def test_operations_hand_layouts_on_but_slices():
+    x = nj.device_put(m, NamedSharding(mesh(), P("x")))
+    assert jnp.concatenate([x, x]).sharding.spec == jnp.vstack([x, m]).sharding.spec == P("x")
+    assert lax.pad(x, 0.0, ((0, 8, 0), (0, 0, 0))).sharding.spec == P("x")
+    assert x[2:6].sharding.spec == P()  # of one device's rows, read at places known when it is run

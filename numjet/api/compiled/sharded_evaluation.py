@@ -507,7 +507,8 @@ def read_in(closed: ClosedJaxpr, over: Any, ins: Sequence[Any]) -> list[Any]:
     flat = _propagate().flatten(closed)
     n = len(closed.jaxpr.constvars)
     plan = _propagate().propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape, True)
-    return [*ins[:n], *[plan.of(v) for v in flat.jaxpr.invars]]
+    sizes, label = over.mesh.shape, _propagate().label
+    return [*ins[:n], *[label(v.aval, plan.of(v), sizes) for v in flat.jaxpr.invars]]
 
 
 def _labelled(over: Any, aval: Any, layout: Any) -> Any:
@@ -515,7 +516,7 @@ def _labelled(over: Any, aval: Any, layout: Any) -> Any:
     shown = over.mesh.explicit_axes
     if shown and layout is not None:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
-    found = over.of_layout(_propagate().as_typed(aval, layout, over.mesh.shape))
+    found = over.of_layout(_propagate().label(aval, layout, over.mesh.shape))
     if aval.placed is not None:  # where nothing else cuts it, the type's own spec is shown
         own = aval.placed.update(mesh=over.mesh)
         return own if own.layout(aval.ndim) == found.layout(aval.ndim) else found
@@ -628,7 +629,9 @@ def _operation_shardings(
     if found is None:
         eqn = Eqn([Var(x.aval) for x in arrays], [Var(a) for a in outs], primitive, params)
         jaxpr = Jaxpr([], eqn.invars, eqn.outvars, [eqn])  # type: ignore[arg-type]
-        plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape, True)
+        # Outside of programs JAX reads slices at places that its partitioner does not know.
+        passed = primitive.name != "slice"
+        plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape, passed)
         found = [_labelled(over, v.aval, plan.of(v)) for v in eqn.outvars]
         if key is not None:
             _operations[key] = found

@@ -43,7 +43,7 @@ def inspected(closed: ClosedJaxpr, over: Any, layouts: tuple, single: Any) -> No
             eqn.params["callback"](said.update(mesh=Mesh(devices, axes.axis_names)))
             continue
         found = next((f for p in plans if (f := p.of(x)) is not None), None)
-        layout = propagate.as_typed(x.aval, found, over.mesh.shape)
+        layout = propagate.label(x.aval, found, over.mesh.shape)
         eqn.params["callback"](own.of_layout(layout))
 
 
