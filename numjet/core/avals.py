@@ -230,8 +230,16 @@ class ShapedArray(AbstractValue):
         """By which axes of type Explicit it is cut, over the current mesh without its devices."""
         return hooks.aval_sharding(self.ndim, self.placed)
 
-    def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
-        """`float32[2,3]`, with short dtypes `f32[2,3]`."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """`float32[2,3]`, with short dtypes `f32[2,3]`. mesh_axis_types: behind it the types of the
+        mesh's axes."""
+        if mesh_axis_types:
+            kinds: dict[str, tuple] = {}
+            mesh = self.sharding.mesh
+            for axis, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
+                kinds[kind.name] = (*kinds.get(kind.name, ()), axis)
+            told = ", ".join([f"{kind}: {axes}" for kind, axes in kinds.items()])
+            return f"{self.str_short(short_dtypes)}({{{told}}})"
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.long_name(self.dtype)
         manual = self.manual_axis_type
         ends = "" if manual is NOTHING_MANUAL else manual.short([n for n, _ in Shared.axes.get()])

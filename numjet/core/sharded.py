@@ -146,10 +146,11 @@ class ShardedArray(ArrayImpl):
     def __copy__(self) -> ShardedArray:
         if self.is_deleted():
             self._value  # noqa: B018 - raises
-        return ShardedArray(self._block, self._aval, self._sharding)
+        return ShardedArray(self._block, self._aval, self._sharding.in_full(self._aval.ndim))
 
     def __deepcopy__(self, memo: dict) -> ShardedArray:
-        return ShardedArray(self._block.copy(), self._aval, self._sharding)
+        sharding = self._sharding.in_full(self._aval.ndim)
+        return ShardedArray(self._block.copy(), self._aval, sharding)
 
     def block_until_ready(self) -> ShardedArray:
         """The value is there."""

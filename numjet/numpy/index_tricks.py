@@ -18,7 +18,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, index_of, is_symbolic, largest, smallest
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array, ones
+from numjet.numpy.creation import array, ones, placed
 from numjet.numpy.elementwise import (
     add,
     clip,
@@ -485,7 +485,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "indices")
     out = []
     for i, n in enumerate(dimensions):
-        line = lax.iota(wanted, n)
+        line = placed(lax.iota(wanted, n), None)
         if sparse:
             out.append(reshape(line, tuple([n if k == i else 1 for k in range(len(dimensions))])))
         else:

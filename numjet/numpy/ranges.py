@@ -426,7 +426,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     dtype = canonical_dtype(dtype, "tri", dtypes.float32)
     if type(k) is int:
         np.dtype(int_dtype()).type(k)
-    return cast(lower_mask((N, N if M is None else M), k), dtype)
+    return placed(cast(lower_mask((N, N if M is None else M), k), dtype), None)
 
 
 def lower_mask(shape: Any, k: int = 0) -> Any:

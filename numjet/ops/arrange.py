@@ -54,7 +54,7 @@ stop_gradient_p = Primitive(
 def _stop(x: Any) -> Any:
     number = x
     x = as_array(x)
-    if type(x) in (ArrayImpl, DeferredArray) and current_trace().at_once:
+    if type(x) in (ArrayImpl, DeferredArray, ShardedArray) and current_trace().at_once:
         return x if type(number) not in (bool, int, float, complex) else typed(number, x.dtype)
     return stop_gradient_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else x
 

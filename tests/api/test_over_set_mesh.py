@@ -133,3 +133,13 @@ def test_words_of_keys_over_another_mesh_than_the_current_one() -> None:
     assert words.sharding.spec == nj.P("k", None) and again.sharding.spec == nj.P("k")
     np.testing.assert_array_equal(random.key_data(again), random.key_data(random.split(
         random.key(5), 8)))  # fmt: skip
+
+
+def test_what_is_made_of_positions_lies_over_the_mesh():
+    with nj.set_mesh(mesh()):
+        made = [jnp.tri(3), jnp.indices((2, 2)), *jnp.indices((2, 2), sparse=True)]
+        x = jnp.ones((2, 2))
+        made += [d(lambda x: x.sum(0))(x) for d in (nj.jacfwd, nj.jacrev)]
+        made.append(nj.hessian(lambda x: (x**2).sum())(x))
+    for x in made:
+        assert x.sharding.spec == nj.P(*[None] * x.ndim) and len(x.devices()) == 8, x.shape

@@ -31,6 +31,7 @@ from numjet.base.record import record
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
+from numjet.core.jaxpr import Var
 from numjet.core.remote import Expected
 from numjet.core.sharded import constraint_of, place_of
 from numjet.core.trace import current_trace
@@ -276,6 +277,23 @@ def expected(told: list) -> list[Any]:
         s if s is not None and hasattr(getattr(s, "mesh", None), "devices_in_order") else None
         for s in told
     ]
+
+
+def meshes_of_results(entry: Any, layouts: Sequence[Any]) -> list[Any]:
+    """For each result the axes, all Explicit, over which an argument lies that it is computed from;
+    None where there is none. layouts: of the arguments."""
+    jaxpr, found = entry.closed.jaxpr, {}
+    for v, sharding in zip(jaxpr.invars[len(entry.consts) :], layouts):
+        mesh = getattr(sharding, "mesh", None)
+        if mesh is not None and mesh.are_all_axes_explicit:
+            found[v] = mesh.abstract_mesh
+    if not found:
+        return [None] * len(jaxpr.outvars)
+    for eqn in jaxpr.eqns:
+        mesh = next((found[x] for x in eqn.invars if isinstance(x, Var) and x in found), None)
+        if mesh is not None:
+            found.update(dict.fromkeys(eqn.outvars, mesh))
+    return [found.get(x) if isinstance(x, Var) else None for x in jaxpr.outvars]
 
 
 def one_device(lie: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:

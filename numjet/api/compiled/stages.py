@@ -25,6 +25,7 @@ from numjet.api.compiled.stage_info import (
     check_over_axes,
     executable,
     execute,
+    meshes_of_results,
     one_device,
     over_axes,
 )
@@ -32,6 +33,7 @@ from numjet.api.execution.costs import cost_analysis
 from numjet.api.placement.devices import SingleDeviceSharding
 from numjet.api.placement.mesh import get_abstract_mesh
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import config, tree
 from numjet.core import dtypes, hi, hooks
 from numjet.core.array import Array, as_array
@@ -218,10 +220,17 @@ class Traced(Described):
         """Shapes and dtypes of the result, and the shardings that it was asked for."""
         found = [ShapeDtypeStruct.like(a) for a in self._own_avals()]
         if get_abstract_mesh().are_all_axes_explicit:  # what is cut nowhere says so, too
-            found = [
-                x.update(sharding=a.sharding) if getattr(a, "placed", self) is None else x
-                for x, a in zip(found, self._own_avals(), strict=True)
+            whole = [a.sharding for a in self._own_avals()]
+        else:
+            whole = [
+                m if m is None else NamedSharding(m, PartitionSpec(*(None,) * len(x.shape)))
+                for x, m in zip(found, meshes_of_results(self._entry, self.layouts), strict=True)
             ]
+        found = [
+            x if sharding is None or getattr(a, "placed", self) is not None
+            else x.update(sharding=sharding)
+            for x, a, sharding in zip(found, self._own_avals(), whole, strict=True)
+        ]  # fmt: skip
         told, trees = self.results, self._fun.layout_trees
         if told is None and trees is not None and isinstance(trees[1], SingleDeviceSharding):
             told = [trees[1]] * len(found)  # which asks for nothing, and is told all the same

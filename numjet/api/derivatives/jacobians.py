@@ -27,6 +27,7 @@ from numjet.api.flat import (
     wraps,
 )
 from numjet.api.maps.mapping import vmap
+from numjet.api.placement.devices import over_current
 from numjet.base import config, tree
 from numjet.base.tracebacks import unnamed_boundary
 from numjet.core import dtypes
@@ -67,7 +68,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             continue
         eye = np.zeros((total, n), dtypes.physical(x.aval.dtype))
         eye[at : at + n] = np.eye(n, dtype=eye.dtype)
-        unit = as_array(eye.reshape(total, *x.aval.shape))
+        unit = over_current(as_array(eye.reshape(total, *x.aval.shape)), False)
         out.append(convert(unit, x.aval.dtype, x.aval.weak_type))
         at += n
     return out

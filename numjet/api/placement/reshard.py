@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -360,6 +361,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             if name == "reshard":
                 _check_explicit("reshard", spec)
                 leaf = _without_types(leaf, spec)
+                spec = _keeping_auto(leaf, spec)
             if not isinstance(leaf, Tracer):
                 check_devices_of(leaf, name, "a sharding", spec)
             if is_check and isinstance(spec, NamedSharding):
@@ -432,6 +434,27 @@ def _without_types(x: Any, sharding: Any) -> Any:
     if placed is None or mesh is None or placed.mesh.shape_tuple != mesh.shape_tuple:
         return x
     return x if placed.mesh.axis_types == mesh.axis_types else mesh_cast_p.bind(x, mesh=mesh)
+
+
+def _keeping_auto(x: Any, sharding: Any) -> Any:
+    """`sharding`, along the Auto axes of its mesh as x lies already: `reshard` moves nothing along
+    these. None where x stays as it is."""
+    mesh = getattr(sharding, "mesh", None)
+    if mesh is None or not mesh.auto_axes:
+        return sharding
+    if isinstance(x, Tracer):
+        return sharding if mesh.explicit_axes else None
+    own = getattr(x, "_sharding", None)
+    if not isinstance(own, NamedSharding) or own.mesh.shape_tuple != mesh.shape_tuple:
+        return sharding
+    told, entries = [axes_of(e) for e in sharding.spec], []
+    for i, entry in enumerate(own.spec):
+        asked = told[i] if i < len(told) else ()
+        kept = (*asked, *[a for a in axes_of(entry) if a in mesh.auto_axes])
+        divides = x.shape[i] % math.prod([mesh.shape[a] for a in kept]) == 0
+        entries.append(kept if divides else asked)
+    entries += told[len(entries):]
+    return sharding.update(spec=PartitionSpec(*[e or None for e in entries]))
 
 
 def _lies_so(aval: Any, sharding: Any) -> bool:

@@ -388,6 +388,13 @@ class NamedSharding(Sharding):
             return self
         return self.update(spec=self.spec.update(partitions=entries[:ndim]))
 
+    def in_full(self, ndim: int) -> NamedSharding:
+        """With an entry for each dimension where all axes are Explicit, as types have it."""
+        open_ = ndim - len(self.spec)
+        if open_ <= 0 or not self.mesh.are_all_axes_explicit:
+            return self
+        return self.update(spec=self.spec.update(partitions=(*self.spec, *(None,) * open_)))
+
     def dividing(self, shape: Sequence[int]) -> NamedSharding:
         """The sharding without axes of type Auto that do not divide a dimension, which a constraint
         inside of a program may name."""
