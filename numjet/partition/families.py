@@ -349,6 +349,23 @@ def _in_places(avals: Avals, outs: Avals, params: dict) -> Rule | None:
     return Rule([dims if a.ndim == len(dims) else [()] * a.ndim for a in avals], [dims], f.sizes)
 
 
+def _scatter_passed(avals: Avals, outs: Avals, params: dict) -> Rule:
+    """Results lie as what is written to."""
+    rule = _scatter(avals, outs, params)
+    for i, n in enumerate(outs[0].shape):
+        if n > 1 and not rule.outs[0][i]:
+            rule.ins[0][i] = rule.outs[0][i] = (len(rule.sizes),)
+            rule.sizes[len(rule.sizes)] = n
+    return rule
+
+
+def _sort_passed(avals: Avals, outs: Avals, params: dict) -> Rule | None:
+    """Without another axis that could be cut while it is sorted, the result is whole."""
+    rule = _along("dimension")(avals, outs, params)
+    alone = rule is not None and not set(rule.sizes) - rule.whole
+    return _whole(avals, outs, params) if alone else rule
+
+
 def _conv_passed(avals: Avals, outs: Avals, params: dict) -> Rule:
     rule, numbers = _conv(avals, outs, params), params["dimension_numbers"]
     for i, j in zip(numbers.lhs_spec[2:], numbers.out_spec[2:], strict=True):
@@ -466,4 +483,9 @@ _PASSED: dict[str, Family] = {
         _in_places,
     ),
     "conv_general_dilated": _conv_passed,
+    "sort": _sort_passed,
+    **dict.fromkeys(
+        ("scatter-add", "scatter-sub", "scatter", "scatter-mul", "scatter-min", "scatter-max"),
+        _scatter_passed,
+    ),
 }

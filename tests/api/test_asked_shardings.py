@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet import P, errors, export, lax, numpy as jnp
+from numjet import P, errors, export, lax, numpy as jnp, random
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.sharding import (
     AxisType,
@@ -400,6 +400,11 @@ def test_copies_name_each_dimension_over_explicit_axes():
      P(None, None, "x")),
     (lambda x: jnp.fft.fft(x, axis=0), P("x"), P(("x", "y"))),
     (lambda x: lax.fori_loop(0, 3, lambda _, x: jnp.roll(x, 1, 0), x), P("x"), P(("x", "y"))),
+    (lambda x: jnp.sort(x[:, 0]), P(), P()),
+    (lambda x: jnp.argsort(x, 0), P("x"), P(("x", "y"))),
+    (lambda x: x.at[x[0, 0].astype(int)].set(0.0), P("x"), P(("x", "y"))),
+    (lambda x: x.at[jnp.array([0, 3])].multiply(2.0), P("x"), P(("x", "y"))),
+    (lambda x: lax.fori_loop(0, 3, lambda i, x: x.at[i].add(1.0), x), P("x"), P(("x", "y"))),
     (nj.grad(lambda x: (x[1:5] ** 2).sum()), P("x"), P(("x", "y"))),
     (nj.vmap(lambda x: jnp.roll(x, 1), in_axes=1), P(None, "x"), P(None, ("x", "y"))),
 ])  # fmt: skip
@@ -417,4 +422,16 @@ def test_operations_hand_layouts_on_but_slices():
     x = nj.device_put(m, NamedSharding(mesh(), P("x")))
     assert jnp.concatenate([x, x]).sharding.spec == jnp.vstack([x, m]).sharding.spec == P("x")
     assert lax.pad(x, 0.0, ((0, 8, 0), (0, 0, 0))).sharding.spec == P("x")
+    assert x.at[jnp.array([0, 3])].set(0.0).sharding.spec == P("x")
+    assert jnp.sort(x[:, 0]).sharding.spec == P()
     assert x[2:6].sharding.spec == P()  # of one device's rows, read at places known when it is run
+
+
+def test_keys_over_auto_axes_name_each_dimension():
+    def specs(keys):
+        fs = (lambda k: random.split(k[0]), nj.vmap(random.split), lambda k: k.reshape(4, 2))
+        return [tuple(g(keys).sharding.spec) for f in fs for g in (f, nj.jit(f))]
+
+    for spec, row in ((P(), None), (P("x"), "x")):
+        keys = nj.device_put(random.split(random.key(0), 8), NamedSharding(mesh(), spec))
+        assert specs(keys) == [(None,)] * 2 + [(row, None)] * 4

@@ -41,7 +41,7 @@ from numjet.api.placement.mesh import (
 )
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base.errors import ShardingTypeError
-from numjet.core import hooks
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed, any_placed, is_lenient
 from numjet.core.cluster import Cluster
@@ -517,6 +517,9 @@ def _labelled(over: Any, aval: Any, layout: Any) -> Any:
     if shown and layout is not None:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
     found = over.of_layout(_propagate().label(aval, layout, over.mesh.shape))
+    if dtypes.is_key(aval.dtype):  # whose words have an axis behind
+        spec = found.spec
+        return found.update(spec=PartitionSpec(*spec, *[None] * (aval.ndim - len(spec))))
     if aval.placed is not None:  # where nothing else cuts it, the type's own spec is shown
         own = aval.placed.update(mesh=over.mesh)
         return own if own.layout(aval.ndim) == found.layout(aval.ndim) else found
