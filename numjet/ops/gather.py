@@ -6,6 +6,7 @@ found by name in the registry because the scatters are built from gather.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -248,11 +249,26 @@ gather_p = Primitive(
 )
 
 
+class _NegativeZero(float):
+    """-0.0 as a parameter, which is not equal to 0.0: what an operation did is remembered by its
+    parameters."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _NegativeZero
+
+    def __hash__(self) -> int:
+        return hash(_NegativeZero)
+
+
 def plain_fill(fill_value: Any, dtype: Any) -> Any:
     """`fill_value` as a Python scalar, None where it is the default."""
     if fill_value is None:
         return None
     value = np.asarray(fill_value).item()
+    if not value and type(value) is float and math.copysign(1.0, value) < 0:
+        return _NegativeZero(value)
     return None if dtypes.is_inexact(dtype) and value != value else value
 
 

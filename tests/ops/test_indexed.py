@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from same_script import compare
 
+import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 
@@ -145,3 +146,11 @@ def test_mistakes_are_explained(call, text) -> None:
 def test_unknown_mode() -> None:
     with pytest.raises(ValueError, match="promise_in_bounds"):
         lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(1, np.float32), ROWS, mode="wrap")
+
+
+def test_fills_of_both_zeros_are_two():
+    x, places = jnp.array([1.0, -2.0]), jnp.array([0, 9])
+    for fill in (-0.0, 0.0, -0.0, np.float32(0.0), np.float32(-0.0)):
+        take = lambda x, f=fill: jnp.take(x, places, mode="fill", fill_value=f)
+        for found in (take(x), nj.jit(take)(x), nj.vmap(take)(x[None])[0]):
+            assert np.signbit(np.asarray(found)[1]) == np.signbit(fill)
