@@ -12,7 +12,7 @@ import on_level
 import pytest
 from fuzzing import judge, shrink, sizes
 from fuzzing.drawer import draw
-from fuzzing.programs import AIMED, WIDE, Program
+from fuzzing.programs import AIMED, EDGES, WIDE, Program
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -33,7 +33,8 @@ def test_random_programs(first: int) -> None:
 WIDER = (2000018, 2000000, 2000002, 2000006, 2000013, 2000014, 2000016, 2000019, 2000024,
          2000027, 2000031, 2000040, 2000042, 2000048, 2000057, 2000058)  # fmt: skip
 # 2100119 and 2100213 found faults; loops in a chain, a stencil, a recurrence, layers.
-SMALL = (2100119, 2100213, 2100346, 2100358, 2100372, 2100324, AIMED + 12, AIMED + 13)
+SMALL = (2100119, 2100213, 2100346, 2100358, 2100372, 2100324, AIMED + 12, AIMED + 13,
+         EDGES + 8, EDGES + 9)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", WIDER)
@@ -42,8 +43,8 @@ def test_random_programs_of_more_kinds(seed: int) -> None:
     assert difference is None, f"{difference.way}: {difference.what}\n{draw(seed).text()}"
 
 
-# Some of each family of the aimed generator.
-@pytest.mark.parametrize("seed", range(AIMED, AIMED + 12))
+# Some of each family of the aimed generator, and of that of edges.
+@pytest.mark.parametrize("seed", [*range(AIMED, AIMED + 12), *range(EDGES, EDGES + 8)])
 def test_random_programs_that_are_aimed(seed: int) -> None:
     difference = judge.check(draw(seed), direct=link.direct())
     assert difference is None, f"{difference.way}: {difference.what}\n{draw(seed).text()}"

@@ -23,6 +23,7 @@ Named = tuple[str, Any]
 STATEMENTS: list[tuple[float, Callable[[Drawer], str | None]]] = []
 WIDER: list[tuple[float, Callable[[Drawer], str | None]]] = []  # for seeds from programs.WIDE on
 AIMED: list[tuple[float, Callable[[Drawer], str | None]]] = []  # of seeds from programs.AIMED on
+EDGES: list[tuple[float, Callable[[Drawer], str | None]]] = []  # of seeds from programs.EDGES on
 LARGEST = 20_000  # elements
 # Larger numbers are not made of smaller ones: errors grow with them.
 HIGHEST = {"f": 1e3, "c": 1e3, "V": 50.0, "e": 50.0}
@@ -217,6 +218,10 @@ def draw(seed: int) -> programs.Program:
         aimed_nests,
         aimed_places,
         arrays,
+        edge_kernels,
+        edge_large,
+        edge_loops,
+        edge_sums,
         nested,
         statements,
         wide_kernels,
@@ -240,6 +245,8 @@ def draw(seed: int) -> programs.Program:
         given["abc"[k]] = arrays.values(rng, shape, dtype, special)
     aimed = seed >= programs.AIMED
     families = AIMED if aimed else STATEMENTS + WIDER if wide else STATEMENTS
+    if seed >= programs.EDGES:
+        families = EDGES
     with nj.enable_x64(x64), nj.disable_jit(), np.errstate(all="ignore"):
         names = programs.scope(nj) | {"__count__": [0]}
         pool = [(name, nj.numpy.asarray(x)) for name, x in given.items()]

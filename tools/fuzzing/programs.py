@@ -22,6 +22,7 @@ NAMES = ("grad", "jit", "jvp", "vjp", "vmap", "linearize", "checkpoint", "custom
          "lax")  # fmt: skip
 WIDE = 2_000_000  # the first seed of the wider generator
 AIMED = 5_000_000  # of the aimed one
+EDGES = 8_000_000  # of the edge one
 
 
 def scope(package: Any) -> dict[str, Any]:
