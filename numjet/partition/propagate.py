@@ -92,8 +92,11 @@ class Plan:
     """What was found: the layout of each variable (None: free, which is everywhere), and for each
     equation with jaxprs inside what holds there."""
 
-    def __init__(self, sizes: Sizes, apart: bool) -> None:
+    def __init__(self, sizes: Sizes, apart: bool, known: dict[tuple, tuple]) -> None:
         self.sizes, self.apart = sizes, apart
+        # Of jaxprs inside, by id and the layouts of their arguments. Each level of nested loops
+        # asks for those within several times, mostly with the same layouts.
+        self.known = known
         self.layouts: dict[Var, Free] = {}
         self.open: set[Var] = set()  # results with axes that nothing has cut yet, nor needs whole
         self.inner: dict[int, list[Plan]] = {}  # by id(eqn), one for each jaxpr
@@ -116,20 +119,22 @@ def everywhere(ndim: int) -> Layout:
 
 def propagate(
     jaxpr: Jaxpr, ins: Sequence[Free], outs: Sequence[Free] | None, sizes: Sizes,
-    apart: bool = False,
+    apart: bool = False, known: dict[tuple, tuple] | None = None,
 ) -> Plan:  # fmt: skip
     """Layouts for all variables; ins, outs: those that are given (None: free). apart: labels
     alone, as XLA's partitioner finds them: an axis that operands cut differently is whole in the
-    result, where else the largest operand decides, and parts need not be equally long."""
+    result, where else the largest operand decides, and parts need not be equally long. known: plans
+    of jaxprs inside that were found before."""
+    known = {} if known is None else known
     wanted: dict[Any, Layout] = {}
     given = [None] * len(jaxpr.outvars) if outs is None else outs
     for v, layout in zip(jaxpr.outvars, given, strict=True):
         if layout is not None and type(v) is Var:
             wanted.setdefault(v, layout)
-    plan = _forward(jaxpr, ins, {}, sizes, apart)
+    plan = _forward(jaxpr, ins, {}, Plan(sizes, apart, known))
     if plan.open or any(plan.of(v) is None for v in _read(jaxpr)):
         _backward(jaxpr, plan, wanted)
-        plan = _forward(jaxpr, ins, wanted, sizes, apart)
+        plan = _forward(jaxpr, ins, wanted, Plan(sizes, apart, known))
     return plan
 
 
@@ -140,14 +145,13 @@ def _read(jaxpr: Jaxpr) -> list:
 
 
 def _forward(
-    jaxpr: Jaxpr, ins: Sequence[Free], wanted: dict[Any, Layout], sizes: Sizes, apart: bool
+    jaxpr: Jaxpr, ins: Sequence[Free], wanted: dict[Any, Layout], plan: Plan
 ) -> Plan:
-    plan = Plan(sizes, apart)
     for v, layout in zip(jaxpr.invars, ins, strict=True):
         plan.layouts[v] = wanted.get(v) if layout is None else layout
     for eqn in jaxpr.eqns:
         for v, layout in zip(eqn.outvars, _results(eqn, plan, wanted), strict=True):
-            plan.layouts[v] = as_typed(v.aval, layout, sizes)
+            plan.layouts[v] = as_typed(v.aval, layout, plan.sizes)
     return plan
 
 
@@ -283,7 +287,12 @@ def _meet(a: Free, b: Free) -> Free:
 
 
 def _within(closed: ClosedJaxpr, ins: Sequence[Free], plan: Plan) -> Plan:
-    return propagate(closed.jaxpr, ins, None, plan.sizes, plan.apart)
+    key = (id(closed), *ins)
+    found = plan.known.get(key)
+    if found is None:
+        made = propagate(closed.jaxpr, ins, None, plan.sizes, plan.apart, plan.known)
+        found = plan.known[key] = closed, made  # whose id is no other's as long as it lives
+    return found[1]
 
 
 def _settled(

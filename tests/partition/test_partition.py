@@ -24,6 +24,7 @@ from numjet.experimental.custom_partitioning import (
     custom_partitioning,
 )
 from numjet.ops.constraint import mesh_cast_p, sharding_constraint_p
+from numjet.partition import propagate
 from numjet.partition.emit import Partitioned
 from numjet.sharding import NamedSharding
 
@@ -272,6 +273,37 @@ def test_what_a_broadcast_alone_gives_is_cut_as_it_is_wanted() -> None:
     found = agrees(repeated, (A,), [ROWS], [ROWS])
     made = {v.aval.shape for eqn in found.closed.jaxpr.eqns for v in eqn.outvars}
     assert (1, 8) in made and (4, 8) not in made
+
+
+def test_nested_loops_are_walked_a_few_times_at_every_depth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each level asks for the layouts within it again, as it finds its own: with an answer for
+    each layout of the arguments the work grows with the depth, not as its powers."""
+    asked: list = []
+    rule_of = propagate.rule_of
+
+    def counted(*args: Any) -> Any:
+        asked.append(args)
+        return rule_of(*args)
+
+    monkeypatch.setattr(propagate, "rule_of", counted)
+
+    def rules_asked(depth: int) -> int:
+        def nested(x: Any, depth: int) -> Any:
+            if not depth:
+                return jnp.sin(x)
+            start = (x, jnp.zeros((8, 8)))
+            return lax.scan(lambda c, _: ((nested(c[0], depth - 1) + c[1], c[0]), c[1].sum()),
+                            start, None, 2)[0][0]  # fmt: skip
+
+        closed = nj.make_jaxpr(lambda x: nested(x, depth))(A)
+        asked.clear()
+        propagate.propagate(propagate.flatten(closed).jaxpr, [ROWS], None, SIZES, True)
+        return len(asked)
+
+    few, many = rules_asked(2), rules_asked(7)
+    assert 0 < many < 7 * few
 
 
 def test_a_layout_alone_is_no_work() -> None:
