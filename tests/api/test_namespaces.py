@@ -57,10 +57,10 @@ def test_custom_vmap_refuses_wrong_rules():
     with pytest.raises(AttributeError, match="def_vmap"):
         nj.vmap(f)(jnp.ones(2))
     f.def_vmap(lambda n, b, x: x)
-    with pytest.raises(TypeError, match="pair"):
+    with pytest.raises(ValueError, match="pair"):
         nj.vmap(f)(jnp.ones(3))
     f.def_vmap(lambda n, b, x: (x, True, None))
-    with pytest.raises(TypeError, match="pair"):
+    with pytest.raises(ValueError, match="pair"):
         nj.vmap(f)(jnp.ones(2))
     f.def_vmap(lambda n, b, x: (x[0], True))
     with pytest.raises(ValueError, match=r"expected an output of shape \(2,\)"):

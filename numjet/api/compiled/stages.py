@@ -222,9 +222,10 @@ class Traced(Described):
         if get_abstract_mesh().are_all_axes_explicit:  # what is cut nowhere says so, too
             whole = [a.sharding for a in self._own_avals()]
         else:
+            meshes = meshes_of_results(self._entry, self.layouts)[: len(found)]  # then references
             whole = [
                 m if m is None else NamedSharding(m, PartitionSpec(*(None,) * len(x.shape)))
-                for x, m in zip(found, meshes_of_results(self._entry, self.layouts), strict=True)
+                for x, m in zip(found, meshes, strict=True)
             ]
         found = [
             x if sharding is None or getattr(a, "placed", self) is not None
