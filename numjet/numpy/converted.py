@@ -61,7 +61,7 @@ class Conversions:
 
     def _made(self, kinds: Sequence[Any], args: tuple, aval: ShapedArray) -> Callable | None:
         arrays = [k for k in kinds if type(k) is ShapedArray]
-        if aval.size >= LARGE or not all(map(_is_common, kinds)):
+        if aval.size >= LARGE or not all(map(is_common, kinds)):
             return None
         signature = config.state[0], *[
             (k.dtype, k.weak_type, bool(k.shape)) if type(k) is ShapedArray else k for k in kinds
@@ -77,7 +77,7 @@ class Conversions:
         if len(shapes) > 1 and not isinstance(function, np.ufunc):
             return None
         whole = bool(aval.shape) and aval.dtype.isbuiltin == 1
-        steps = [_step(k, dtype) for k in kinds]
+        steps = [step_to(k, dtype) for k in kinds]
         first, second = steps[0], steps[1] if len(steps) > 1 else None
         slow = self.slow
 
@@ -146,7 +146,8 @@ class Conversions:
         return dtype
 
 
-def _is_common(kind: Any) -> bool:
+def is_common(kind: Any) -> bool:
+    """Whether an operand of this kind may be converted here: no keys, no narrow or 64-bit types."""
     if type(kind) is not ShapedArray:
         return kind in (int, float, bool, complex)
     dtype = kind.dtype
@@ -154,7 +155,7 @@ def _is_common(kind: Any) -> bool:
     return usual and dtype not in dtypes.WIDE and kind.placed is None
 
 
-def _step(kind: Any, dtype: Any) -> Callable:
+def step_to(kind: Any, dtype: Any) -> Callable[[Any], Any]:
     """From an operand to its NumPy value of this dtype."""
     if type(kind) is ShapedArray:
         if kind.dtype is dtype:

@@ -30,6 +30,7 @@ from numjet.core.trace import Tracer, current_trace
 from numjet.native.deferral import usable
 from numjet.native.known import KnownCalls
 from numjet.numpy import lax_names as lax
+from numjet.numpy.converted import Conversions
 from numjet.numpy.fast import (
     QUIET,
     eager,
@@ -514,6 +515,20 @@ def power(x1: Any, x2: Any, /) -> Any:
                 _powers[x1.aval, x2] = out.aval
             return out
         return _static_power(one_array("power", x1), x2)
+    if type(x1) is not ArrayImpl or type(x2) is not float and type(x2) is not ArrayImpl:
+        return _any_power(x1, x2)
+    kind: Any = x2.aval if type(x2) is ArrayImpl else float
+    run = _float_powers.get(kinds := (x1.aval, kind))
+    if run and eager():
+        return run(x1, x2)
+    out = _any_power(x1, x2)
+    inexact = kind is float or dtypes.is_inexact(kind.dtype)  # others may be looked at
+    if run is None and inexact and type(out) is ArrayImpl and eager():
+        _float_powers.learn(kinds, kinds, (x1, x2), out)
+    return out
+
+
+def _any_power(x1: Any, x2: Any) -> Any:
     x, y = unmixed("power", x1, x2)
     if type(y) is ArrayImpl and not y.aval.shape and not dtypes.is_inexact(y.aval.dtype):
         whole = dtypes.is_integer(x.aval.dtype) and isinstance(x2, Array)
@@ -562,6 +577,7 @@ def _power_again(x: Any, exponent: int) -> Any:
 
 
 _power_calls = KnownCalls(_power_again, "power")
+_float_powers = Conversions(REGISTRY["pow"], _any_power)
 
 
 def _static_power(x: Any, exponent: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, Shown, apart, wanted
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -21,6 +22,7 @@ from numjet.core.memo import Memo
 from numjet.core.trace import current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
+from numjet.numpy.converted import REFUSED, is_common, step_to
 from numjet.numpy.elementwise import absolute_of, binary, named, prepared, select, unary, zeros_like
 from numjet.numpy.fast import (
     CHECKS,
@@ -35,6 +37,7 @@ from numjet.numpy.fast import (
 from numjet.numpy.promote import (
     as_arrays,
     cast,
+    converts_plainly,
     one_array,
     promote_dtypes,
     promote_numeric,
@@ -296,6 +299,7 @@ def bitwise_count(x: Any, /) -> Any:
 
 # ------------------------------------------------------------------ selection
 _where_known: dict[tuple, tuple[ShapedArray, Any]] = Memo("where")
+_where_mixed: dict[tuple, tuple] = Memo("where of several dtypes")
 _SCALARS = (int, float, bool)
 _numpy_where = np.where
 
@@ -334,6 +338,10 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
             if value.dtype is not dtype:
                 value = fix(value, aval)
             return ArrayImpl(value, aval)
+        run = _where_mixed.get(key)
+        if run is not None and run[0] == config.state[0] and current_trace().at_once:
+            if not CHECKS[0]:
+                return run[1](condition, x, y)
         out = _linear_where(condition, x, y)
         if found is None and type(out) is ArrayImpl and eager():
             _remember_where(key, out.aval)
@@ -354,17 +362,43 @@ def _remember_where(key: tuple, out: ShapedArray) -> None:
         return
     if is_dear(select_n_p, (key[0], out)):
         return
-    strongly = False
+    strongly = mixed = False
     for operand in key[1:]:
         if type(operand) is ShapedArray:
-            if operand.dtype != out.dtype:
-                return
+            mixed = mixed or operand.dtype != out.dtype
             strongly = strongly or not operand.weak_type
         elif operand not in _SCALARS:
             return
-    if strongly:
+    if mixed or not strongly:
+        _remember_mixed(key, out)
+    else:
         _where_known[key] = (out, out.dtype)
         _where_forms.learn_where(key[0], key[1], key[2], out)
+
+
+def _remember_mixed(key: tuple, out: ShapedArray) -> None:
+    """Allow it where what is chosen from is converted to the result's dtype before."""
+    dtype, kinds = out.dtype, key[1:]
+    arrays = [k for k in kinds if type(k) is ShapedArray]
+    if config.state[0] < 0 or not all(map(is_common, key)) or out.dtype in dtypes.WIDE:
+        return
+    if len(arrays) < 2 and dtype.itemsize < 4:
+        return  # numbers come by way of the default types
+    if not all([converts_plainly(k.dtype, dtype) for k in arrays]):
+        return
+    first, second = [step_to(k, dtype) for k in kinds]
+
+    def run(condition: Any, x: Any, y: Any) -> Any:
+        token = quiet_enter(QUIET)
+        try:
+            value = _numpy_where(condition._value, first(x), second(y))
+        except REFUSED:
+            return _where(condition, x, y)
+        finally:
+            quiet_leave(token)
+        return ArrayImpl(fix(value, out), out)
+
+    _where_mixed[key] = config.state[0], run
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.base import errors
-from numjet.numpy import converted
+from numjet.numpy import converted, logic
 
 RNG = np.random.default_rng(8)
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32",
@@ -81,6 +81,24 @@ def test_later_calls_are_as_the_first(
     for _ in range(3):
         for args, expected in zip(operands, want, strict=True):
             assert _asked(function, args) == expected, (name, args)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shape", [(), (3, 4)])
+def test_later_choices_are_as_the_first(
+    shape: tuple, operations: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operands = [*[_array(name, shape) for name in DTYPES], True, 3, -70000, 2.5, 2**40]
+    mask = _array("bool", (3, 4))
+    triples = [(mask, x, y) for x, y in itertools.product(operands, operands)]
+    known = logic._where_mixed
+    with monkeypatch.context() as patch:
+        patch.setattr(logic, "_remember_mixed", lambda *args: None)
+        want = [_asked(jnp.where, args) for args in triples]
+    for _ in range(3):
+        for args, expected in zip(triples, want, strict=True):
+            assert _asked(jnp.where, args) == expected, args
+    assert len(known) > 50
 
 
 def test_one_call_finds_the_dtype_for_all_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
