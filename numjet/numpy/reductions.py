@@ -7,6 +7,7 @@ array and an axis alone) whose result follows from more than its key in the memo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ from numjet.base.config import enable_x64
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import executor, may_wait, remember
+from numjet.core.evaluate import LARGE, executor, may_wait, remember
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import convert, scalar
@@ -156,11 +157,15 @@ def _reduction(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
         plain = (
-            type(a) is ArrayImpl and dtype is None and not keepdims and initial is None
+            type(a) is ArrayImpl and dtype is None and initial is None
             and mask is None and promote and type(axis) in AXIS_TYPES
         )  # fmt: skip
-        if plain:
+        if plain and not keepdims:
             run = recall((a.aval, axis)) or recall((a.aval, axis, enable_x64.value))
+            if run is not None and current_trace().at_once:
+                return run(a)
+        elif plain and keepdims is True:
+            run = recall((a.aval, axis, "kept"))
             if run is not None and current_trace().at_once:
                 return run(a)
         return rest(plain, a, axis, dtype, keepdims, initial, mask, promote)
@@ -187,15 +192,28 @@ def _reduction(
             alike = out.aval.dtype == a.aval.dtype  # else what is reduced is another array
             if alike and prepare(name, a, None, True) is a:
                 axes = reduced_axes(axis, a.aval.ndim, name)
-                if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
-                    x_aval, key = a.aval, placed(a.aval, axis)
-                    remember(known, key, lambda: executor(record, (x_aval,), {"axes": axes}))
+                x_aval, aval = a.aval, record.out_avals((a.aval,), {"axes": axes})
+                make = functools.partial(executor, record, (x_aval,), {"axes": axes})
+                if axes and not keepdims and aval is out.aval:
+                    remember(known, placed(x_aval, axis), make)
+                elif axes and keepdims is True and x_aval.size < LARGE:
+                    if dtypes.is_floating(x_aval.dtype):
+                        remember(known, (x_aval, axis, "kept"), lambda: _kept(make(), out.aval))
         return out
 
     # Functions that were made without native code are made anew with it.
     when_ready(known.clear)
     calls = KnownCalls(reduce, name)
     return calls
+
+
+def _kept(run: Callable, aval: ShapedArray) -> Callable:
+    """`run` with the axes that it reduces."""
+
+    def kept_axes(a: Any) -> ArrayImpl:
+        return ArrayImpl(run(a)._value.reshape(aval.shape), aval)
+
+    return kept_axes
 
 
 AXIS_TYPES = (type(None), int)  # of the common calls, which are learned

@@ -251,3 +251,23 @@ def test_later_means_of_integers_are_as_the_first(name: str, monkeypatch) -> Non
             assert y.aval is found[0].aval
             np.testing.assert_array_equal(y, found[0])
     assert len(asked) <= 8  # of 16: native code may come meanwhile
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+def test_later_reductions_that_keep_axes_are_as_the_first(name: str) -> None:
+    function = getattr(jnp, name)
+    for dtype in (bool, np.int8, np.float16, np.float32, np.complex64):
+        x = jnp.asarray(np.random.default_rng(2).uniform(-2, 2, (3, 5)).astype(np.float32))
+        x = x.astype(dtype)
+        for axis in (None, 0, -1):
+            found = [function(x, axis, keepdims=True) for _ in range(4)]
+            plain = function(x, axis)
+            for y in found:
+                assert y.aval is found[0].aval and y.ndim == 2 and y.dtype == plain.dtype
+                np.testing.assert_array_equal(np.squeeze(y), plain)
+    with numjet.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.sum(jnp.array([np.inf, -np.inf]), keepdims=True)
+    for _ in range(3):
+        assert np.isnan(jnp.sum(jnp.array([np.inf, -np.inf]), keepdims=True))
+    with numjet.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.sum(jnp.array([np.inf, -np.inf]), keepdims=True)
