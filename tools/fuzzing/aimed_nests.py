@@ -97,6 +97,16 @@ def term(d: Drawer, shape: tuple[int, ...]) -> str:
     return f"{x}.astype('int32')"
 
 
+def mixed(d: Drawer, shape: tuple[int, ...], most: int) -> str:
+    """A term combined with fewer others than `most`."""
+    text = term(d, shape)
+    for _ in range(d.number(0, most)):
+        more = term(d, shape)
+        text = d.one([f"{text} + {more}", f"({text}) * {more}", f"jnp.maximum({text}, {more})", f"({text}) ^ {more}",
+                      f"jnp.where({more} > 4, {text}, {more})"])  # fmt: skip
+    return text
+
+
 @aimed(5)
 def nests(d: Drawer) -> None:
     """Sums of differently laid operands, moved and reduced."""
@@ -108,11 +118,7 @@ def nests(d: Drawer) -> None:
     f = d.fresh("f")
     lines, made = [], []
     for k in range(d.number(1, 5)):
-        text = term(d, shape)
-        for _ in range(d.number(0, 3)):
-            more = term(d, shape)
-            text = d.one([f"{text} + {more}", f"({text}) * {more}", f"jnp.maximum({text}, {more})", f"({text}) ^ {more}",
-                          f"jnp.where({more} > 4, {text}, {more})"])  # fmt: skip
+        text = mixed(d, shape, 3)
         if made and d.chance(0.5):
             text = f"{d.one(made)} - ({text})"
         if made and d.chance(0.25):

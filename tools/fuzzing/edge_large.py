@@ -7,7 +7,7 @@ Whole numbers of few bits, in sums that are exact.
 from __future__ import annotations
 
 from fuzzing.aimed_loops import moved, size
-from fuzzing.aimed_nests import term
+from fuzzing.aimed_nests import mixed, term
 from fuzzing.drawer import Drawer
 from fuzzing.edge_kernels import exactly
 from fuzzing.edge_loops import edge
@@ -58,11 +58,7 @@ def large(d: Drawer) -> None:
     f = d.fresh("f")
     lines, made = [], []
     for k in range(d.number(1, 4)):
-        text = term(d, shape)
-        for _ in range(d.number(0, 2)):
-            more = term(d, shape)
-            text = d.one([f"{text} + {more}", f"({text}) * {more}", f"jnp.maximum({text}, {more})", f"({text}) ^ {more}",
-                          f"jnp.where({more} > 4, {text}, {more})"])  # fmt: skip
+        text = mixed(d, shape, 2)
         if made and d.chance(0.6):
             text = f"{d.one(made)} - ({text})"
         if made and d.chance(0.3):
