@@ -43,23 +43,43 @@ _MOST = 64
 def rewrite(graph: Graph) -> tuple[list[Val], list[Val]]:
     """Turn domains, operands and results, in new nodes. Gives the copies, which kernels of their
     own make, and other values that are to be in memory."""
-    if not any([_turns(node) or _has_few_columns(node) for node in graph.nodes]):
+    behind = _behind_turns(graph)
+    sums = [node for node in graph.nodes if _has_few_columns(node) or _sums(node, behind)]
+    if not behind and not sums:
         return [], []
     found = _Rewriter(graph)
-    for node in graph.nodes:
-        if type(node.rule) is low.Reduce and len(node.ins) == len(node.outs) == 1:
-            found.reduction(node)
-        elif node.primitive is transpose_p:
-            found.transpose(node)
+    for val in behind:
+        if val.node is not None and val.node.primitive is transpose_p:
+            found.transpose(val.node)
+    for node in sums:
+        found.reduction(node)
     for val in dict.fromkeys(graph.outs):
-        found.result(val)
+        if val in behind:
+            found.result(val)
     if found.behind or found.instead:
         found.write()
     return found.copies, found.stored
 
 
+def _behind_turns(graph: Graph) -> dict[Val, None]:
+    """The values whose readers may read memory across: all else is read in the order in which it
+    lies, whatever is computed on the way."""
+    behind: dict[Val, None] = {}
+    for node in graph.nodes:
+        if _computes(node) and (_turns(node) or any([val in behind for val in node.ins])):
+            behind.update(dict.fromkeys(node.outs))
+    return behind
+
+
+def _sums(node: Node, behind: dict[Val, None]) -> bool:
+    """Whether a node reduces one operand that is among these."""
+    if type(node.rule) is not low.Reduce or len(node.ins) != 1 or len(node.outs) != 1:
+        return False
+    return node.ins[0] in behind
+
+
 def _turns(node: Node) -> bool:
-    """Whether a node may read memory across."""
+    """Whether a node reads memory across."""
     if node.primitive is transpose_p:
         return not is_reshape(node)
     return node.primitive.name == "dot_general" and type(node.rule) is low.Pointwise
