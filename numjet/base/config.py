@@ -451,7 +451,7 @@ def jax_form() -> bool:
     """Whether `make_jaxpr` traces, whose equations are to be JAX's. What is traced depends on the
     answer: ask where the two differ alone."""
     if jax_equations.uses > 0:
-        asked.note()
+        asked.forms += 1
         return bool(jax_equations.value)
     return False
 

@@ -1,6 +1,6 @@
 """A bounded store of compiled bytes: in memory for this process, on disk for the next one.
 
-For: `link` alone. An entry is a file `<directory>/<two hex digits>/<key>`: a magic, a SHA-256
+For: `link` alone. An entry is a file `<directory>/<two hex digits>/<key>`: a magic, a BLAKE2 digest
 of the store's format, the kind of machine, the key and the contents, then the contents. Writers put
 a file in its place in one step, so readers in other processes see a whole entry or none. What is
 damaged, was written for another machine or stands under another name fails the digest, is reported
@@ -28,7 +28,7 @@ from numjet.cpu import host
 from numjet.cpu.link.folder import Folder, Refused
 from numjet.cpu.link.later import later
 
-_MAGIC = b"NJC2"
+_MAGIC = b"NJC3"
 _HEADER = len(_MAGIC) + 32
 
 # Machine code kept in this process beside what runs; a program is 2-100 KB, so this holds hundreds
@@ -66,7 +66,7 @@ def _ours(name: str, folder: str) -> bool:
 def _sealed(key: str, data: bytes) -> bytes:
     """What stands before the contents of an entry."""
     named = f"{host.SYSTEM} {sys.byteorder} {host.machine()} {key}\n".encode()
-    return _MAGIC + host.sha256(named + data)
+    return _MAGIC + host.blake2(named + data)
 
 
 class Store:

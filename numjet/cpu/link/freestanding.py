@@ -21,7 +21,7 @@ _FORMAT = 3
 def _key(identity: str) -> str:
     """What code is kept under. LLVM is not loaded for it."""
     triple = host.object_machine()
-    return host.sha256(f"freestanding {_FORMAT} {triple}\n{identity}".encode()).hex()
+    return host.blake2(f"freestanding {_FORMAT} {triple}\n{identity}".encode()).hex()
 
 
 def reason() -> str:

@@ -200,12 +200,12 @@ def _salt() -> bytes:
 
 
 def digest(text: str | bytes) -> str:
-    """Hexadecimal SHA-256 of `text`, the target, the generators and this cache's version."""
+    """Hexadecimal BLAKE2 digest of `text`, the target, the generators and this cache's version."""
     data = text.encode() if isinstance(text, str) else text
     generator = b"\0"
     if config.direct_code.value:
         generator = f"\1{sources_digest('generator')}\n".encode()
-    return host.sha256(b"".join((_salt(), generator, data))).hex()
+    return host.blake2(b"".join((_salt(), generator, data))).hex()
 
 
 def cache_get(key: str) -> bytes | None:

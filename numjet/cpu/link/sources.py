@@ -68,13 +68,13 @@ def digests(store: Store, parts: Parts = PARTS, package: str = _PACKAGE) -> dict
     contents = {}
     for name in names:
         with open(f"{package}/{name}", "rb") as file:
-            contents[name] = host.sha256(file.read())
+            contents[name] = host.blake2(file.read())
     made = {}
     for part, folders in parts.items():
         within = tuple([folder + "/" for folder in folders])
         named = [name.encode() + b"\0" + contents[name] for name in names
                  if name.startswith(within)]  # fmt: skip
-        made[part] = host.sha256(b"".join(named))
+        made[part] = host.blake2(b"".join(named))
     if key is not None and time.time_ns() - max(s.st_ctime_ns for s in stats) > _COARSE:
         _unkept.append(functools.partial(store.put, key, b"".join(made.values())))
     while parts is not NATIVE and _unkept:
@@ -88,7 +88,7 @@ def _key(package: str, names: list[str], stats: list[os.stat_result]) -> str | N
     if host.WINDOWS or len(changed) < 2:
         return None
     facts = [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats]
-    return host.sha256(f"sources {_FORMAT} {package} {names} {facts}".encode()).hex()
+    return host.blake2(f"sources {_FORMAT} {package} {names} {facts}".encode()).hex()
 
 
 def of(store: Store, part: str) -> str | None:

@@ -314,7 +314,7 @@ def function(
         builder.ret()
 
     words = (first, places, tuple(depths))
-    name = f"product_{element}_{host.sha256(repr(words).encode()).hex()[:16]}"
+    name = f"product_{element}_{host.blake2(repr(words).encode()).hex()[:16]}"
     if epilogue is not None:
         name = f"product_with_{epilogue.name}"
     return Function(name, write)
