@@ -40,9 +40,9 @@ def rewrite(graph: Graph) -> None:
 
 
 def _sums(graph: Graph) -> dict[Node, _Sum]:
-    candidates = [n for n in graph.nodes if n.primitive.name in _SUMS and n.outs[0].size >= FEWEST]
-    if not candidates:
+    if not any([node.primitive.name in _UPDATES for node in graph.nodes]):
         return {}
+    candidates = [n for n in graph.nodes if n.primitive.name in _SUMS and n.outs[0].size >= FEWEST]
     uses: dict[Val, int] = {}
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
         uses[val] = uses.get(val, 0) + 1

@@ -44,7 +44,11 @@ def rewrite(graph: Graph) -> tuple[list[Val], list[Val]]:
     """Turn domains, operands and results, in new nodes. Gives the copies, which kernels of their
     own make, and other values that are to be in memory."""
     behind = _behind_turns(graph)
-    sums = [node for node in graph.nodes if _has_few_columns(node) or _sums(node, behind)]
+    sums = [
+        node for node in graph.nodes
+        if type(node.rule) is low.Reduce and len(node.ins) == len(node.outs) == 1
+        and (node.ins[0] in behind or _has_few_columns(node))
+    ]  # fmt: skip
     if not behind and not sums:
         return [], []
     found = _Rewriter(graph)
@@ -66,16 +70,12 @@ def _behind_turns(graph: Graph) -> dict[Val, None]:
     lies, whatever is computed on the way."""
     behind: dict[Val, None] = {}
     for node in graph.nodes:
-        if _computes(node) and (_turns(node) or any([val in behind for val in node.ins])):
+        if type(node.rule) is not low.Pointwise:
+            continue
+        turned = _turns(node) or not behind.keys().isdisjoint(node.ins)
+        if turned and _computes(node):
             behind.update(dict.fromkeys(node.outs))
     return behind
-
-
-def _sums(node: Node, behind: dict[Val, None]) -> bool:
-    """Whether a node reduces one operand that is among these."""
-    if type(node.rule) is not low.Reduce or len(node.ins) != 1 or len(node.outs) != 1:
-        return False
-    return node.ins[0] in behind
 
 
 def _turns(node: Node) -> bool:
@@ -87,8 +87,6 @@ def _turns(node: Node) -> bool:
 
 def _has_few_columns(node: Node) -> bool:
     """Whether a reduction is one over several leading axes that leaves few numbers."""
-    if type(node.rule) is not low.Reduce or len(node.ins) != 1 or len(node.outs) != 1:
-        return False
     source, axes = node.ins[0], _reduced(node)
     return (
         source.size >= LARGE

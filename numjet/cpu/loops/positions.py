@@ -38,21 +38,19 @@ MOST_READ = 8
 MOST_EXPRESSIONS = 600
 
 
-def cuts(e: Expr, var: LoopVar) -> tuple[int, ...]:
+def cuts(asked: Question, var: LoopVar) -> tuple[int, ...]:
     """The values of `var` from which on a comparison says something else."""
-    asked = question(e)
-    if asked is None or len(asked.place.terms) != 1 or asked.place.terms[0][0] is not var:
+    if len(asked.place.terms) != 1 or asked.place.terms[0][0] is not var:
         return ()
     ((_, factor),) = asked.place.terms
     return asked.changes(factor, asked.place.const)
 
 
-def near_cuts(e: Expr, var: LoopVar, most: int) -> tuple[int, ...]:
+def near_cuts(asked: Question, var: LoopVar, most: int) -> tuple[int, ...]:
     """The same of a comparison that depends on other loops as well, where at most `most` values
     of `var` do not decide it: where these begin and end."""
-    asked = question(e)
-    factor = asked.place.coefficient(var) if asked is not None else 0
-    if asked is None or not factor or len(asked.place.terms) < 2:
+    factor = asked.place.coefficient(var)
+    if not factor or len(asked.place.terms) < 2:
         return ()
     rest = asked.place - Index.of(var) * factor
     if rest.hi - rest.lo > most * abs(factor) or var in atoms(rest):
@@ -102,13 +100,18 @@ def question(e: Expr) -> Question | None:
     return Question(e.name, x.index, int(y.value))
 
 
+def questions(found: Sequence[Expr]) -> list[Question]:
+    """What some expressions ask."""
+    return [q for e in found if type(e) is Op and (q := question(e)) is not None]
+
+
 def asks(loop: For) -> bool:
     """Whether the rounds of a short loop differ by where they stand."""
     n = loop.extent
     if type(n) is not int or n > MOST_ROUNDS:
         return False
     inside = exprs(loop.body)
-    asked = {cut for e in inside for cut in cuts(e, loop.var) if 0 < cut < n}
+    asked = {cut for q in questions(inside) for cut in cuts(q, loop.var) if 0 < cut < n}
     # A round has about one part of those between the cuts.
     return bool(asked) and n * len(inside) <= MOST_EXPRESSIONS * (1 + len(asked))
 

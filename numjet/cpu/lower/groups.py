@@ -129,13 +129,14 @@ class Fusion:
 
     def use_operands(self, group: Group, node: Node, times: int = 0) -> None:
         """`group` computes the results of `node`, `times` elements (by default, of its domain)."""
-        for val, count in _operands(node, times or math.prod(group.shape)):
-            self.use(group, val, count)
+        self._use(group, _operands(node, times or math.prod(group.shape)))
 
     def use(self, group: Group, val: Val, times: int) -> None:
         """`group` reads elements of `val`: mark what must be live, ask for what earlier groups
         compute."""
-        todo = [(val, times)]
+        self._use(group, [(val, times)])
+
+    def _use(self, group: Group, todo: list[tuple[Val, int]]) -> None:
         while todo:
             val, times = todo.pop()
             if val.literal is not None or self.computed.get((group.number, val), 0) >= times:

@@ -30,7 +30,15 @@ from numjet.cpu.loops.ir import (
     exprs,
     walk,
 )
-from numjet.cpu.loops.positions import MOST_EXPRESSIONS, Known, Question, cuts, near_cuts, question
+from numjet.cpu.loops.positions import (
+    MOST_EXPRESSIONS,
+    Known,
+    Question,
+    cuts,
+    near_cuts,
+    question,
+    questions,
+)
 
 # So many ranges at once; of more the loop is cut in the middle first, if that parts its body too.
 MOST_RANGES = 8
@@ -139,18 +147,20 @@ def _cuts(loop: For, n: int, inside: Sequence[Expr]) -> list[int]:
         if found and any([_ragged(s, loop.var) for s in inner]):
             found.add(n - 1)  # there all places are known
     else:
-        found = {cut for e in inside for cut in cuts(e, loop.var)}
-        found |= {cut for e in inside for cut in near_cuts(e, loop.var, n // 2)}
+        asked = questions(inside)
+        found = {cut for q in asked for cut in cuts(q, loop.var)}
+        found |= {cut for q in asked for cut in near_cuts(q, loop.var, n // 2)}
     return sorted([cut for cut in found if 0 < cut < n])
 
 
 def _differences(e: Expr, loop: For) -> set[int]:
     """Where what a comparison asks, or its answer, changes with the variable of a loop."""
-    if near_cuts(e, loop.var, 1):
-        return set(near_cuts(e, loop.var, 1))
     n, asked = loop.extent, question(e)
-    if type(n) is not int or n > MOST_LOOKED_AT or asked is None:
+    if asked is None:
         return set()
+    near = near_cuts(asked, loop.var, 1)
+    if near or type(n) is not int or n > MOST_LOOKED_AT:
+        return set(near)
     if not depends(asked.place, loop.var):
         return set()
     seen = [Known({loop.var: Index.of(k)}).expr(e) for k in range(n)]
