@@ -19,7 +19,7 @@ from numjet.api.placement.devices import device_put
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.sharded import ShardedArray
@@ -224,8 +224,8 @@ def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: 
 def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
     """`global_array_to_host_local_array` of one array.
 
-    arr: an array over all processes. global_mesh: the Mesh. pspec: the PartitionSpec as which it
-    is laid out first.
+    arr: an array over all processes; one whose parts are all here is given as it is. global_mesh:
+    the Mesh. pspec: the PartitionSpec as which it is laid out first.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> from numjet.experimental import multihost_utils
@@ -234,6 +234,8 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: 
     ...     jnp.arange(2), global_mesh=mesh, pspec=nj.P("x")))
     [0 1]
     """
+    if isinstance(arr, ArrayImpl) and arr.is_fully_addressable:
+        return arr
     laid = device_put(arr, NamedSharding(global_mesh, pspec))
     return laid if laid.is_fully_addressable else as_array(laid._block)
 
