@@ -14,8 +14,9 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, largest
+from numjet.core.hooks import Sharded
 from numjet.core.structural import placed_like
-from numjet.core.trace import concrete_or_none
+from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import array, zeros
 from numjet.numpy.cumulative import cumsum
@@ -354,7 +355,9 @@ def _convolution(
     kernel = lax.rev(y, (0,)) if flip_v else y
     size = x.aval.size + low + high - m + 1
     symbolic = any_symbolic((size, m))
-    if not symbolic and size * m >= _WINDOWS and not dtypes.is_complex(x.aval.dtype):
+    # Results of convolutions are cut as their operands, those of gathers are not.
+    many = size * m >= _WINDOWS or Sharded.active and isinstance(x, Tracer)
+    if not symbolic and many and not dtypes.is_complex(x.aval.dtype):
         out = conv_general_dilated(
             reshape(x, (1, 1, x.aval.size)), reshape(kernel, (1, 1, m)), (1,), [(low, high)],
             precision=precision, preferred_element_type=preferred,

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.compiled.jit import jit
 from numjet.api.compiled.shown import FLAG, as_call, wanted, written_apart
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.dims import DimExpr, largest, smallest
+from numjet.core.sharded import ShardedArray
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
@@ -355,10 +357,20 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
     if FLAG.uses and wanted() and bounds == sorted(bounds):
         widths = tuple([np.int64(hi - lo) for lo, hi in zip(bounds[:-1], bounds[1:])])
         return split_p.bind(x, sizes=widths, axis=axis)
+    if type(x) is ShardedArray and x.aval.placed is None:
+        return _parts_as_program(x, tuple(bounds), axis)
+    return _parts(x, bounds, axis)
+
+
+def _parts(x: Any, bounds: Sequence, axis: int) -> list[Any]:
     return [
         lax.slice_in_dim(x, lo, largest(lo, hi), axis=axis)
         for lo, hi in zip(bounds[:-1], bounds[1:])
     ]
+
+
+# Parts of one program stay cut along an axis that is; slices by themselves are whole.
+_parts_as_program = jit(_parts, static_argnums=(1, 2))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:

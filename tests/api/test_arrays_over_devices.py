@@ -209,3 +209,35 @@ def test_device_put_takes_trees_of_what_may_be_given_up() -> None:
     for wrong in ({"donate": {"a": True}}, {"may_alias": [True, False]}):
         with pytest.raises(ValueError, match="prefix"):
             put(**wrong)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: jnp.roll(x, 3), lambda x: jnp.roll(x.reshape(8, 2), 1, axis=0),
+    lambda x: jnp.split(x, 2), lambda x: jnp.array_split(x, 4)[1],
+    lambda x: jnp.split(x, [4, 8])[2], jnp.gradient, jnp.unwrap,
+    jnp.fft.fftshift, lambda x: jnp.diff(x, prepend=0.0),
+    lambda x: jnp.convolve(x, jnp.ones(3), mode="same"),
+    lambda x: jnp.convolve(x, jnp.ones(5), "valid"),
+    lambda x: jnp.correlate(x, jnp.ones(3), mode="same"), lambda x: nj.nn.glu(x),
+])  # fmt: skip
+def test_what_is_made_of_slices_stays_cut_over_auto_axes(call: Callable) -> None:
+    x = np.arange(16, dtype=np.float32)
+    whole, cut = call(jnp.asarray(x)), call(nj.device_put(x, rows(4)))
+    for a, b in zip(nj.tree.leaves(whole), nj.tree.leaves(cut), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+        assert b.sharding.spec == P("r")
+
+
+@pytest.mark.parametrize("call", [jnp.diff, lambda x: jnp.split(x, [3])[0], jnp.convolve])
+def test_what_parts_do_not_divide_is_whole(call: Callable) -> None:
+    args = (jnp.ones(3),) if call is jnp.convolve else ()
+    assert call(nj.device_put(jnp.arange(16.0), rows(4)), *args).sharding.spec == P()
+
+
+def test_a_mesh_of_one_device_needs_no_axes() -> None:
+    mesh = Mesh(nj.devices()[1], ())
+    assert (mesh.size, mesh.empty, mesh.shape_tuple) == (1, False, ())
+    x = nj.device_put(V, NamedSharding(mesh, P()))
+    assert (x + 1).sharding == NamedSharding(mesh, P())
+    nothing = nj.sharding.get_mesh()
+    assert (nothing.size, nothing.empty) == (0, True)

@@ -153,6 +153,8 @@ def as_program(
     def tiny(args: tuple, kwargs: dict) -> Any:
         if CHECKS[0]:
             return checked(function, args, kwargs)
+        if Sharded.active and _over_auto(args) and _compiles():
+            return run(args, kwargs, False)
         small.seen += 1
         return function(*args, **kwargs) if small.seen % TIMED else small.timed(args, kwargs)
 
@@ -182,6 +184,8 @@ def as_program(
             return function(*args, **kwargs)
         if size >= LARGE or always:
             return run(args, kwargs, size >= LARGE) if large else function(*args, **kwargs)
+        if Sharded.active and _over_auto(args):
+            return run(args, kwargs, False)
         return small(args, kwargs)
 
     def linear(*args: Any, **kwargs: Any) -> Any:
@@ -253,6 +257,20 @@ def as_program(
     of_operands = count is elements and not always
     made: Any = functools.wraps(function)(quick if of_operands else other)
     return made
+
+
+def _over_auto(args: tuple) -> bool:
+    """Whether an argument lies over Auto axes of a mesh: then results lie as those of one program
+    do, which are cut where parts of it, such as slices for `roll`, would be whole."""
+    for x in args:
+        if type(x) is ShardedArray and x._aval.placed is None:
+            return hasattr(x._sharding, "layout")
+    return False
+
+
+def _compiles() -> bool:
+    off = config.disable_jit.value or not config.eager_compile.value
+    return current_trace() is EVAL and not off
 
 
 class _Small:

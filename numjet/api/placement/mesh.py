@@ -192,13 +192,13 @@ class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
 
     @property
     def size(self) -> int:
-        """How many devices there are along the axes; 0 where there are none."""
-        return self.devices.size if self.devices.ndim else 0
+        """How many devices there are."""
+        return len(self.devices_in_order)
 
     @property
     def empty(self) -> bool:
-        """Whether there are no axes."""
-        return self.devices.ndim == 0
+        """Whether there are no devices; of a mesh of one, which needs no axes, False."""
+        return not self.devices_in_order
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -259,7 +259,7 @@ class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
     @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
         """The axes without the devices."""
-        kind = next(iter(self.devices_in_order), None)
+        kind = next(iter(self.devices_in_order), None) if self.axis_names else None
         device = kind and AbstractDevice(kind.device_kind, None, kind.platform)
         return AbstractMesh(
             self.devices.shape, self.axis_names, self.axis_types, abstract_device=device
@@ -309,7 +309,7 @@ class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
         return super().__str__() if self.devices_in_order else "Mesh()"
 
     def __repr__(self) -> str:
-        if self.empty and not self.devices_in_order:
+        if self.empty:
             return "Mesh(axis_sizes=(), axis_names=())"
         return (
             f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
