@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, apart, kept, wanted
+from numjet.api.placement.mesh import check_all_entered
 from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import is_lenient
 from numjet.core.dims import any_symbolic
+from numjet.core.hooks import Sharded
 from numjet.core.structural import placed_like, scalar
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
@@ -248,7 +251,7 @@ class IndexUpdateRef(AtIndexSlots):
             unique_indices=unique_indices,
             wrap_negative_indices=wrap_negative_indices,
         )
-        return found() if out_sharding is None else laid_out(found, out_sharding)
+        return found() if out_sharding is None else laid_out(found, out_sharding, anew=True)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -391,6 +394,8 @@ def update(
     if FLAG.uses and kept():
         return apart(update, update, (name, x, index, values, is_sorted, unique, mode, wrap), {})
     y = values if isinstance(values, Array) else _given(values, x.aval.dtype)
+    if Sharded.active and type(y) is ArrayImpl and not is_lenient():
+        check_all_entered([x])  # the values become laid out as what they replace
     if x.aval.dtype == y.aval.dtype == dtypes.bool_ and name in ("add", "multiply", "subtract"):
         raise TypeError(
             f"at[].{name}: scatter_{name} does not accept dtype bool. Use .max for 'or', .min for "

@@ -68,15 +68,15 @@ _default, _platforms = config.default_device, config.platforms
 
 def placed(
     x: Any, device: Any, out_sharding: Any = None, error: type[Exception] = AttributeError,
-    of_values: bool = False,
+    of_values: bool = False, anew: bool = True,
 ) -> Any:  # fmt: skip
     """`x` on `device` (or with that sharding), or laid out as out_sharding says. error: for what
-    is no place. of_values: it was made of values that were there."""
+    is no place. of_values: it was made of values that were there; anew: as in `laid_out`."""
     if out_sharding is not None:
         if device is not None:
             raise ValueError("Only one of `device` or `out_sharding` can be set. Got "
                              f"device={device} and out_sharding={out_sharding}")
-        return laid_out(lambda: x, out_sharding)
+        return laid_out(lambda: x, out_sharding, anew=anew)
     if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.
         if not (_default.uses or _default.asks or _platforms.asks or Sharded.placing):
@@ -126,7 +126,7 @@ def array(
     out = _convert(object, wanted, copy)
     if out.aval.ndim < ndmin:
         out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
-    return placed(out, device, out_sharding, ValueError, True)
+    return placed(out, device, out_sharding, ValueError, True, False)
 
 
 def _check_order(name: str, order: Any) -> None:
@@ -176,7 +176,7 @@ def asarray(
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
     if copy is None and type(a) is np.ndarray:
         copy = is_lent(a)
-    return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError, True)
+    return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError, True, False)
 
 
 def taking_lists(function: Callable) -> Callable:

@@ -541,7 +541,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
             + f": {own} to {wanted}. Sizes must be equal or 1, from the last axis."
         )
     if out_sharding is not None:
-        return laid_out(functools.partial(broadcast, x, wanted), out_sharding)
+        return laid_out(functools.partial(broadcast, x, wanted), out_sharding, anew=True)
     return broadcast(x, wanted)
 
 

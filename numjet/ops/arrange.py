@@ -331,7 +331,7 @@ def broadcast_in_dim(
     """
     if out_sharding is not None:
         given = operand, shape, broadcast_dimensions
-        return hooks.laid_out(functools.partial(broadcast_in_dim, *given), out_sharding)
+        return hooks.laid_out(functools.partial(broadcast_in_dim, *given), out_sharding, None, True)
     x, sizes = as_array(operand), canonical_shape(shape)
     places = tuple(map(operator.index, broadcast_dimensions))
     if not places and isinstance(operand, Array) and x.aval.ndim == len(sizes):
@@ -361,7 +361,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
            [1, 2]], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(functools.partial(broadcast, operand, sizes), out_sharding)
+        made = functools.partial(broadcast, operand, sizes)
+        return hooks.laid_out(made, out_sharding, None, True)
     if isinstance(sizes, int):
         raise TypeError(f"broadcast: sizes must be a sequence of integers, got {sizes}.")
     x, sizes = as_array(operand), sizes_of("broadcast", sizes)

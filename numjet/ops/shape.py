@@ -745,7 +745,7 @@ def broadcasted_iota(
     """
     if out_sharding is not None:
         made = functools.partial(broadcasted_iota, dtype, shape, dimension)
-        return hooks.laid_out(made, out_sharding)
+        return hooks.laid_out(made, out_sharding, None, True)
     shape, dimension = sizes_of("iota", shape), index_of(dimension)
     dtype = dtypes.requested(dtype, "iota", 3)
     dtypes.check_supported(dtype)

@@ -136,7 +136,8 @@ def _keeping_layouts(function: _Callable) -> _Callable:
     def draw(*args: _Any, out_sharding: _Any = None, **kwargs: _Any) -> _Any:
         if out_sharding is None:
             return function(*args, **kwargs)
-        return _laid_out(_functools.partial(function, *args, **kwargs), out_sharding)
+        made = _functools.partial(function, *args, **kwargs)
+        return _laid_out(made, out_sharding, anew=True)
 
     draw.__module__ = __name__  # where pickle finds it
     return draw

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet import lax, numpy as jnp
+from numjet import lax, numpy as jnp, random
 from numjet.base.errors import IndivisibleError, ShardingTypeError
 from numjet.errors import JaxRuntimeError
 from numjet.sharding import AxisType, NamedSharding, auto_axes, explicit_axes, reshard
@@ -145,7 +145,7 @@ def test_cases_and_parts_lie_alike() -> None:
     for good in (lambda: lax.select(rows > 1, rows, plain), lambda: jnp.where(plain > 1, rows, 0.0),
                  lambda: jnp.where(both > 1, rows, 0.0), lambda: jnp.where(rows > 1, both, 0.0),
                  lambda: jnp.concatenate([rows, plain]), lambda: lax.dynamic_update_slice(
-                     plain, plain[:2], (0, 0)), lambda: rows.at[:, 0].set(1.0)):  # fmt: skip
+                     plain, plain[:2], (0, 0))):  # fmt: skip
         good()
     for bad in (lambda: lax.select(rows > 1, rows, both),
                 lambda: lax.select(both > 1, rows, rows), lambda: jnp.concatenate([rows, both]),
@@ -343,3 +343,41 @@ def test_the_old_name_of_shard_map_warns() -> None:
 def test_arrays_have_one_type_by_name() -> None:
     over = {type(x).__name__ for x in (array(), array(explicit(), "x"), nj.pmap(jnp.sin)(array()))}
     assert over == {"ArrayImpl"}
+
+
+def test_values_that_nobody_placed_need_a_mesh_in_scope() -> None:
+    mesh = explicit()
+    rows, place = array(mesh, "x"), NamedSharding(mesh, P("x"))
+    calls = (
+        lambda: nj.grad(lambda x: (x * x).sum())(rows), lambda: rows.at[:, 0].set(1.0),
+        lambda: nj.value_and_grad(lambda w: (w * rows).sum())(2.0),
+        lambda: random.normal(random.key(0), (8,), out_sharding=place),
+        lambda: jnp.ones(8, out_sharding=place), lambda: jnp.arange(8, out_sharding=place),
+        lambda: jnp.broadcast_to(jnp.ones(2), (8, 2), out_sharding=place),
+        lambda: lax.broadcasted_iota(int, (8, 2), 0, out_sharding=place),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="is not equal to the size of the mesh 8"):
+            call()
+        with nj.set_mesh(mesh):
+            call()
+    with pytest.raises(ValueError, match="Context mesh cannot be empty"):
+        explicit_axes(lambda x: x, in_sharding=P("x"))(rows)
+    # What knows the mesh from an operand does not.
+    np.testing.assert_array_equal(nj.jit(nj.grad(lambda x: (x * x).sum()))(rows), 2 * array())
+    assert typed(nj.vjp(jnp.sin, rows)[1](rows)[0]) == typed(rows)
+    assert typed(jnp.zeros_like(rows)) == typed(rows)
+    assert jnp.ones(8, device=place).sharding == place
+
+
+def test_in_shardings_of_arguments_that_lay_nowhere_when_it_was_compiled() -> None:
+    place = NamedSharding(explicit(), P("x"))
+    f = nj.jit(lambda x: (2 * x, x.sum(0), x.T), in_shardings=place)
+    for given in (array(), nj.ShapeDtypeStruct((8, 2), np.float32)):
+        compiled = f.lower(given).compile()
+        want = [P("x"), P(), P(None, "x")]
+        assert [s.spec for s in compiled.output_shardings] == want
+        for x in (array(), array(explicit(), "x")):
+            outs = compiled(x)
+            assert [y.sharding.spec for y in outs] == want
+            np.testing.assert_array_equal(outs[0], 2 * array())

@@ -122,7 +122,9 @@ def test_types_and_values(name: str) -> None:
         inside.append(typed(out))
         return out
 
-    eager, compiled = function(x), nj.jit(traced)(x)
+    with nj.set_mesh(mesh()):
+        eager = function(x)
+    compiled = nj.jit(traced)(x)
     assert [typed(eager), *inside, typed(compiled)] == [want] * 3
     assert eager.sharding.is_equivalent_to(compiled.sharding, eager.ndim)
     assert compiled.aval.sharding.spec == compiled.sharding.spec
@@ -200,7 +202,9 @@ def test_axes_that_are_not_mapped_cut_blocks_further(jit: bool) -> None:
         scale = np.repeat(np.arange(1.0, 5), (8, 4)[dim] // 4)
         scale = scale[:, None] if dim == 0 else scale
         np.testing.assert_array_equal(y, np.asarray(x) * scale)
-        slope = nj.grad(lambda x, f=f: nj.reshard(f(x), nj.NamedSharding(mesh(), nj.P())).sum())(x)
+        slope = nj.jit(
+            nj.grad(lambda x, f=f: nj.reshard(f(x), nj.NamedSharding(mesh(), nj.P())).sum())
+        )(x)
         np.testing.assert_array_equal(slope, np.broadcast_to(scale, (8, 4)))
 
 

@@ -485,7 +485,9 @@ def _result_shardings(
     closed: ClosedJaxpr, over: Any, ins: Sequence[Any], wanted: Sequence[Any]
 ) -> list[Any]:
     """The shardings of results, those that are wanted first, then what their types say."""
-    wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
+    untold = _untold(closed, over, ins)
+    if not untold:
+        wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
     if None not in wanted:
         return list(wanted)
     key = ("shardings", over.mesh, tuple(ins))
@@ -495,10 +497,9 @@ def _result_shardings(
         flat = propagate.flatten(closed)
         n = len(closed.jaxpr.constvars)
         plan = propagate.propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape, True)
-        avals = closed.out_avals
-        found = closed.cache[key] = [
-            _labelled(over, a, plan.of(v)) for a, v in zip(avals, flat.jaxpr.outvars, strict=True)
-        ]
+        pairs = zip(closed.out_avals, flat.jaxpr.outvars, strict=True)
+        shown = () if untold else over.mesh.explicit_axes
+        found = closed.cache[key] = [_labelled(over, a, plan.of(v), shown) for a, v in pairs]
     return [s or f for s, f in zip(wanted, found, strict=True)]
 
 
@@ -511,9 +512,20 @@ def read_in(closed: ClosedJaxpr, over: Any, ins: Sequence[Any]) -> list[Any]:
     return [*ins[:n], *[label(v.aval, plan.of(v), sizes) for v in flat.jaxpr.invars]]
 
 
-def _labelled(over: Any, aval: Any, layout: Any) -> Any:
-    """The sharding of a result: by Explicit axes as its type says, by others as they were found."""
+def _untold(closed: ClosedJaxpr, over: Any, ins: Sequence[Any]) -> bool:
+    """Whether an argument is cut over Explicit axes and its type does not say so: where a program
+    was traced for one that lay nowhere, and in_shardings laid it out. Then types say nothing."""
     shown = over.mesh.explicit_axes
+    return bool(shown) and any([
+        n in shown
+        for a, layout in zip(closed.in_avals, ins) if a.placed is None
+        for axes in layout or () for n in axes
+    ])  # fmt: skip
+
+
+def _labelled(over: Any, aval: Any, layout: Any, shown: Sequence[Any]) -> Any:
+    """The sharding of a result: by the axes `shown` as its type says, by others as they were found.
+    """
     if shown and layout is not None:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
     found = over.of_layout(_propagate().label(aval, layout, over.mesh.shape))
@@ -635,7 +647,8 @@ def _operation_shardings(
         # Outside of programs JAX reads slices at places that its partitioner does not know.
         passed = primitive.name != "slice"
         plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape, passed)
-        found = [_labelled(over, v.aval, plan.of(v)) for v in eqn.outvars]
+        shown = over.mesh.explicit_axes
+        found = [_labelled(over, v.aval, plan.of(v), shown) for v in eqn.outvars]
         if key is not None:
             _operations[key] = found
     own = _spec_of(primitive, arrays, params, found[0])

@@ -29,7 +29,7 @@ from numjet.api.flat import (
     name_of,
     wraps,
 )
-from numjet.api.placement.mesh import get_abstract_mesh
+from numjet.api.placement.mesh import check_all_entered, get_abstract_mesh
 from numjet.base import config, tree
 from numjet.base.tracebacks import boundary, unnamed_boundary
 from numjet.core import dtypes
@@ -37,6 +37,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
 from numjet.core.given import Noted, Seen, as_given, tangents_as_given, with_dtypes
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import CONSTS, eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.names import transformation
@@ -301,6 +302,8 @@ def value_and_grad(
         aval = aval_of(outs[0])
         if aval.shape or holomorphic or aval.dtype is not dtypes.float32:
             _check_output(name, aval, holomorphic)
+        if Sharded.active:
+            check_all_entered([*leaves, outs[0]])
         found = pull(result, leaves, 1, [_first_cotangent(aval, leaves)])
         grads = value_tangents.values(in_tree, found, True)
         grads = grads[0] if isinstance(argnums, int) else grads

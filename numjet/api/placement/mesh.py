@@ -27,6 +27,7 @@ from numjet.base import config
 from numjet.base.record import record
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Sharded
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import EVAL, current_trace
 
 
@@ -472,6 +473,28 @@ def context_mesh() -> Mesh:
     traced again under another one."""
     Sharded.reads += 1
     return current_mesh.get()
+
+
+def check_entered(mesh: Any, aval: Any) -> None:
+    """Raise ValueError for values over Explicit axes of several devices of which nothing says where
+    they are computed: no operand lies over the mesh, and nobody is within `set_mesh`."""
+    if isinstance(mesh, Mesh) and mesh.explicit_axes and mesh.size > 1 and (
+        context_mesh().empty and chosen_axes.get() is None
+    ):
+        raise ValueError(
+            f"Length of device assignment 1 is not equal to the size of the mesh {mesh.size} of "
+            f"{aval.str_short()} over {mesh.abstract_mesh}. Please enter your `jit` into a mesh "
+            "context via `jax.set_mesh`: `with numjet.set_mesh(mesh):`."
+        )
+
+
+def check_all_entered(values: Sequence[Any]) -> None:
+    """`check_entered` for the meshes over which arrays of a computation lie that begins with one
+    that lies nowhere."""
+    if current_trace() is EVAL:
+        for x in values:
+            if type(x) is ShardedArray:
+                check_entered(getattr(x._sharding, "mesh", None), x.aval)
 
 
 def mesh_of_constraints() -> Mesh:

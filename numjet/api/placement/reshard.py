@@ -24,6 +24,7 @@ from numjet.api.placement.mesh import (
     AxisType,
     Mesh,
     check_devices_of,
+    check_entered,
     chosen_axes,
     context_mesh,
     current_mesh,
@@ -129,6 +130,11 @@ def _with_types(
         if mesh.empty:
             named = [s for s in tree.tree_leaves(layout, lambda s: isinstance(s, PartitionSpec))
                      if isinstance(s, NamedSharding)]  # fmt: skip
+            if what == "in_sharding":
+                raise ValueError(
+                    "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a "
+                    "mesh context when using `explicit_axes` API."
+                )
             if not named:
                 return f(*args, **kwargs)  # there are no axes whose types could be others
             mesh = named[0].mesh
@@ -277,9 +283,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return _laid_out("with_sharding_constraint", x, shardings)
 
 
-def laid_out(make: Callable[[], Any], shardings: Any, name: str | None = None) -> Any:
+def laid_out(
+    make: Callable[[], Any], shardings: Any, name: str | None = None, anew: bool = False
+) -> Any:
     """What a function makes, laid out as its caller asked for with `out_sharding`. name: the
-    caller's, for errors; that of the function by default."""
+    caller's, for errors; that of the function by default. anew: whether results are values that
+    operands were not, which over Explicit axes needs `set_mesh` or an operand over the mesh."""
     if name is None:
         name = getattr(getattr(make, "func", None), "__name__", "out_sharding")
     if over_no_mesh(shardings):
@@ -295,6 +304,8 @@ def laid_out(make: Callable[[], Any], shardings: Any, name: str | None = None) -
     asked, summed = getattr(getattr(place, "spec", None), "unreduced", None), SummedAxes()
     with lenient(summed):
         made = make()
+    if anew and not isinstance(made, Tracer | ShardedArray):
+        check_entered(getattr(place, "mesh", None), made.aval)
     if asked:
         check_asked(asked, summed.found)
     return _laid_out("out_sharding", made, shardings)
