@@ -241,3 +241,20 @@ def test_a_mesh_of_one_device_needs_no_axes() -> None:
     assert (x + 1).sharding == NamedSharding(mesh, P())
     nothing = nj.sharding.get_mesh()
     assert (nothing.size, nothing.empty) == (0, True)
+
+
+def test_programs_compiled_for_arrays_that_lay_nowhere_take_none_from_elsewhere() -> None:
+    compiled = nj.jit(lambda x, unread: 2 * x).lower(V, V).compile()
+    elsewhere = nj.device_put(V, nj.devices()[3])
+    for x in (V, jnp.asarray(V), nj.device_put(V, nj.devices()[0])):
+        np.testing.assert_array_equal(compiled(x, elsewhere), 2 * V)
+    for x in (elsewhere, nj.device_put(V, rows())):
+        with pytest.raises(ValueError, match="compiled for input shardings that disagree"):
+            compiled(x, V)
+
+
+def test_one_process_has_all_of_an_array() -> None:
+    assert nj.make_array_from_process_local_data(rows(), V, (6, 2)).shape == (6, 2)
+    for shape in ((None, 2), (12, 2), (6,)):
+        with pytest.raises(ValueError, match="should be None or equal to local_data.shape"):
+            nj.make_array_from_process_local_data(rows(), V, shape)

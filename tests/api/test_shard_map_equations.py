@@ -191,3 +191,17 @@ def test_programs_are_made_of_operations_on_whole_arrays() -> None:
     assert "shard_map[" not in str(nj.jit(product).trace(X, W).program)
     nj.make_jaxpr(nj.jit(product))(X, W)
     np.testing.assert_allclose(nj.jit(product)(X, W)[0], X @ W)
+
+
+@pytest.mark.parametrize("name", ["all_gather", "ppermute", "psum_scatter", "psum"])
+def test_types_say_nothing_of_what_varies_where_it_is_not_checked(name: str) -> None:
+    calls = {
+        "all_gather": lambda x: lax.all_gather(x, "x", tiled=True)[:1],
+        "ppermute": lambda x: lax.ppermute(x, "x", [(0, 1)]),
+        "psum_scatter": lambda x: lax.psum_scatter(jnp.tile(x, 8), "x", tiled=True),
+        "psum": lambda x: lax.psum(x, "x"),
+    }
+    mesh = nj.make_mesh((8,), ("x",), (AxisType.Auto,))
+    f = nj.shard_map(calls[name], mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    text = str(nj.make_jaxpr(f)(jnp.arange(8.0)))
+    assert "{V:" not in text and "pvary" not in text

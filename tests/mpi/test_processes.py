@@ -158,7 +158,7 @@ np.testing.assert_allclose(np.asarray(half, np.float32), X.sum(0), atol=0.3)
 # Gradients without jit whose cotangents are laid out and whose operands are not.
 BACKWARD = """
 from numjet.experimental import multihost_utils as mu
-mesh = nj.make_mesh((nj.device_count(),), ("x",))
+mesh = nj.make_mesh((nj.device_count(),), ("x",), (nj.sharding.AxisType.Auto,))
 X = np.arange(64, dtype=np.float32).reshape(16, 4)
 w = nj.device_put(X, NamedSharding(mesh, P("x")))
 f = nj.grad(lambda x: (jnp.sin(x).reshape(4, 16).reshape(16, 4) * w).sum())

@@ -381,23 +381,44 @@ def _as_compiled(traced: Any, values: list) -> list:
             apart.append((i, x.aval, have, sharding))
         out.append(x)
     if apart:
-        names = traced._fun._arg_names(traced.in_tree)
-        lines = [
-            f"Argument {names[i]} with shape {aval.str_short()}:\n  Passed sharding: {have}\n"
-            f"  Required sharding: {sharding}"
-            for i, aval, have, sharding in apart[:_SHOWN_MISMATCHES]
-        ]
-        some = (
-            f"the {len(apart)} mismatches"
-            if len(apart) <= _SHOWN_MISMATCHES
-            else f"{_SHOWN_MISMATCHES} mismatches out of {len(apart)}"
-        )
-        raise ValueError(
-            "Computation was compiled for input shardings that disagree with the shardings of "
-            f"arguments passed to it. Here are {some} of {traced.fun_name}:\n"
-            f"{chr(10).join(lines)}\nMove them with numjet.device_put."
-        )
+        raise _mismatch(traced, apart)
     return out
+
+
+def _check_home(traced: Any, values: list) -> None:
+    """Raise ValueError for an array that was put elsewhere than on the first device, which a
+    program is compiled for that names no place and whose arguments lay nowhere."""
+    entry, consts = traced._entry, traced._entry.consts
+    if traced.one is not None or any(entry.context or ()) or dispatch.any_sharded(consts):
+        return
+    home, used, apart = SingleDeviceSharding(devices()[0]), used_variables(entry.closed.jaxpr), []
+    for i, (v, x) in enumerate(zip(entry.closed.jaxpr.invars[len(consts) :], values)):
+        have: Any = x._sharding if isinstance(x, ArrayImpl) else None
+        elsewhere = have is not None and have.binds and not have.is_equivalent_to(home, x.ndim)
+        if elsewhere and v in used:
+            apart.append((i, x.aval, have, home))
+    if apart:
+        raise _mismatch(traced, apart)
+
+
+def _mismatch(traced: Any, apart: list) -> ValueError:
+    """apart: the number of each argument that lies otherwise, its aval, how it lies, how not."""
+    names = traced._fun._arg_names(traced.in_tree)
+    lines = [
+        f"Argument {names[i]} with shape {aval.str_short()}:\n  Passed sharding: {have}\n"
+        f"  Required sharding: {sharding}"
+        for i, aval, have, sharding in apart[:_SHOWN_MISMATCHES]
+    ]
+    some = (
+        f"the {len(apart)} mismatches"
+        if len(apart) <= _SHOWN_MISMATCHES
+        else f"{_SHOWN_MISMATCHES} mismatches out of {len(apart)}"
+    )
+    return ValueError(
+        "Computation was compiled for input shardings that disagree with the shardings of "
+        f"arguments passed to it. Here are {some} of {traced.fun_name}:\n"
+        f"{chr(10).join(lines)}\nMove them with numjet.device_put."
+    )
 
 
 def _check_orders(traced: Any, values: list) -> None:
@@ -434,6 +455,10 @@ def execute(traced: Any, values: list) -> list:
         _check_orders(traced, values)
     if any(traced.layouts):
         values = _as_compiled(traced, values)
+    elif traced.place is None and dispatch.any_sharded(values) and not (
+        entry.mesh_inside or any(traced.results or ())
+    ):
+        _check_home(traced, values)
     if getattr(fun, "orders", False) and fun.layouts[1] is not None:
         layouts = importlib.import_module("numjet.api.compiled.jit_layouts")
         outs = _executed(traced, fun, entry, values)

@@ -135,7 +135,8 @@ def _typed(jaxpr: Jaxpr, varying: Sequence[Names]) -> Jaxpr:
         if eqn.primitive.name == "pvary" and eqn.params["axis_name"] in flags[0]:
             known[eqn.outvars[0]] = known[eqn.invars[0]]  # a gathered value: see below
             continue
-        if eqn.primitive.name == "all_gather":  # of which JAX does not say that all have the same
+        # Of a gathered value JAX does not say that all have the same.
+        if eqn.primitive.name == "all_gather" and eqn.params["axis_name"] in _followed():
             outs[0].add(eqn.params["axis_name"])
         results = [frozenset(own) for own in outs]
         operands = [x if type(x) is Literal else known[x][0] for x in eqn.invars]
@@ -161,12 +162,17 @@ _TOGETHER = frozenset(
 _OF_VARYING = frozenset(("all_gather", "all_to_all", "ppermute", "reduce_scatter"))
 
 
+def _followed() -> list[str]:
+    """The axes along which types say what varies: none without `check_vma`."""
+    return [name for name, _ in Shared.axes.get()]
+
+
 def _wanted(eqn: Eqn, flags: list[Names]) -> list[Names]:
     """Over which axes each operand of the equation that JAX shows varies."""
     kind = eqn.primitive
     if len(flags) > 1 and (kind.elementwise or kind.name in _TOGETHER):
         return [frozenset().union(*flags)] * len(flags)
-    if kind.name in _OF_VARYING:
+    if kind.name in _OF_VARYING and eqn.params["axis_name"] in _followed():
         return [flags[0] | {eqn.params["axis_name"]}]
     return flags
 

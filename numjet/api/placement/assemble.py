@@ -229,9 +229,9 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
     """An array of what each process has (or a pytree of such), laid out as `sharding` says.
 
     local_data: the part of the whole that is this process's devices', or of one process alone all
-    of it. global_shape: the shape of the whole, or None entries where it follows: the lengths of
-    the processes' parts add up along each axis that is cut over processes. Result: the whole's
-    shape, the parts' dtype. Raises ValueError where they do not fit.
+    of it. global_shape: the shape of the whole, or of several processes None entries where it
+    follows: the lengths of their parts add up along each axis that is cut over processes. Result:
+    the whole's shape, the parts' dtype. Raises ValueError where they do not fit.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -248,7 +248,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
     for shape, want in zip(shapes, wanted, strict=True):
         if several or want is None:
             continue
-        if len(want) != len(shape) or any(n not in (None, m) for n, m in zip(want, shape)):
+        if tuple(want) != shape:
             raise ValueError(f"{name}: on a single process, global_shape should be None or equal "
                              f"to local_data.shape. Got global_shape={want} and "
                              f"local_data.shape={shape}.")
