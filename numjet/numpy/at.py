@@ -15,6 +15,7 @@ import numpy as np
 from numjet.api.compiled.shown import FLAG, apart, kept, wanted
 from numjet.api.placement.mesh import check_all_entered
 from numjet.api.placement.reshard import laid_out
+from numjet.base.errors import ShardingTypeError
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import is_lenient
@@ -582,6 +583,13 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
         y = _COMBINE[name](old, y)
     if tuple(sizes) == x.aval.shape:
         return y
+    if x.aval.placed is not None and y.aval.placed is not None and not is_lenient():
+        cut = x.aval.placed.layout(x.aval.ndim)
+        if any([axes and n != m for axes, n, m in zip(cut, sizes, x.aval.shape)]):
+            raise ShardingTypeError(
+                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for "
+                f"the scatter update: a part of an axis that is cut, of {x.aval}, becomes {y.aval}."
+            )
     dtype = index_dtype(*x.aval.shape)
     return dynamic_update_slice_p.bind(x, y, *[scalar(s, dtype) for s in starts])
 

@@ -381,3 +381,17 @@ def test_in_shardings_of_arguments_that_lay_nowhere_when_it_was_compiled() -> No
             outs = compiled(x)
             assert [y.sharding.spec for y in outs] == want
             np.testing.assert_array_equal(outs[0], 2 * array())
+
+
+def test_a_part_of_a_cut_axis_is_updated_where_a_layout_is_told() -> None:
+    with nj.set_mesh(explicit()):
+        x = reshard(array(shape=(16, 16)), P("x", "y"))
+        part = reshard(array(shape=(16, 4)), P("x", "y"))
+        for update in (lambda v: v.at[:, :4].add(1.0), lambda v: v.at[:, :4].set(part)):
+            for way in (update, nj.jit(update)):
+                with pytest.raises(ShardingTypeError, match="out_sharding="):
+                    way(x)
+        told = x.at[:, :4].add(1.0, out_sharding=P("x", "y"))
+        np.testing.assert_array_equal(told, np.asarray(x) + (np.arange(16) < 4))
+        rows = reshard(x, P("x"))
+        assert typed(rows.at[:, :4].set(reshard(part, P("x")))) == typed(rows)
