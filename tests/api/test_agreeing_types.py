@@ -395,3 +395,17 @@ def test_a_part_of_a_cut_axis_is_updated_where_a_layout_is_told() -> None:
         np.testing.assert_array_equal(told, np.asarray(x) + (np.arange(16) < 4))
         rows = reshard(x, P("x"))
         assert typed(rows.at[:, :4].set(reshard(part, P("x")))) == typed(rows)
+
+
+def test_whole_results_over_axes_of_both_types_say_so_of_each_axis() -> None:
+    mesh = grid(Explicit, Auto)
+    x, z = (
+        nj.device_put(array(shape=(8, 4)), NamedSharding(mesh, P(*s))) for s in ("x", (None, "y"))
+    )
+    for way in (lambda f: f, nj.jit):
+        total = way(lambda v: v.sum(0))
+        assert total(x).sharding.spec == P(None) != P()
+        assert total(z).sharding.spec == P("y")
+        assert way(lambda v: v.sum(1))(z).sharding.spec == P(None)
+        assert way(lambda v: v.T)(z).sharding.spec == P("y")
+        assert way(lambda v: v.sum())(x).sharding.spec == P()

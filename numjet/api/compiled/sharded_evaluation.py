@@ -523,6 +523,11 @@ def _untold(closed: ClosedJaxpr, over: Any, ins: Sequence[Any]) -> bool:
     ])  # fmt: skip
 
 
+def _padded(found: Any, ndim: int) -> Any:
+    spec = found.spec
+    return found.update(spec=PartitionSpec(*spec, *[None] * (ndim - len(spec))))
+
+
 def _labelled(over: Any, aval: Any, layout: Any, shown: Sequence[Any]) -> Any:
     """The sharding of a result: by the axes `shown` as its type says, by others as they were found.
     """
@@ -530,12 +535,12 @@ def _labelled(over: Any, aval: Any, layout: Any, shown: Sequence[Any]) -> Any:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
     found = over.of_layout(_propagate().label(aval, layout, over.mesh.shape))
     if dtypes.is_key(aval.dtype):  # whose words have an axis behind
-        spec = found.spec
-        return found.update(spec=PartitionSpec(*spec, *[None] * (aval.ndim - len(spec))))
+        return _padded(found, aval.ndim)
     if aval.placed is not None:  # where nothing else cuts it, the type's own spec is shown
         own = aval.placed.update(mesh=over.mesh)
         return own if own.layout(aval.ndim) == found.layout(aval.ndim) else found
-    return found
+    # Of what is whole the type is shown, which says so of each axis.
+    return _padded(found, aval.ndim) if shown and not found.spec else found
 
 
 _operations: dict = Memo("layouts of operations", 4096)
