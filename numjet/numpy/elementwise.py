@@ -364,13 +364,13 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
 
 def _signed_zero(rem: Any, y: Any) -> Any:
-    """`rem`, where it is zero with the sign of y. Its derivative stays."""
+    """`rem`, where it is zero with the sign of y. Its derivative stays, and so does its unit in
+    traces that have them: nothing is added to `rem` but itself."""
     zero = zeros_like(rem)
-    rem = lax.add(rem, zero)  # -0 + 0 is 0
-    flip = lax.bitwise_and(lax.eq(rem, zero), lax.lt(y, zero))
-    # -rem, whose derivative is -1, and twice a negative zero, whose derivative is 1.
-    other = lax.neg(lax.sub(lax.stop_gradient(rem), rem))
-    return select(flip, lax.add(lax.neg(rem), lax.add(other, other)), rem)
+    double = lax.add(rem, rem)
+    # Zeros of both signs, whose derivatives are 1: 2 rem - rem, and -(rem - 2 rem).
+    signed = select(lax.lt(y, zero), lax.neg(lax.sub(rem, double)), lax.sub(double, rem))
+    return select(lax.eq(rem, zero), signed, rem)
 
 
 mod = remainder

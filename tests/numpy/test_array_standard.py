@@ -39,6 +39,44 @@ def test_remainder_keeps_its_derivative_where_it_is_zero():
     np.testing.assert_array_equal(dy, [-2.0, 2.0, 2.0, -2.0, 0.0])
 
 
+def _lengths(jaxpr, given):
+    """Whether each result is a length, by the steps' rules of units, where `given` operands are."""
+    known = dict(zip(jaxpr.invars, given))
+    for eqn in jaxpr.eqns:
+        ins = [not hasattr(v, "val") and known.get(v, False) for v in eqn.invars]
+        name = eqn.primitive.name
+        if name in ("add", "sub", "rem"):
+            assert ins[0] == ins[1], eqn
+        if name == "select_n":
+            assert ins[1] == ins[2], eqn
+        if name == "jit":
+            outs = _lengths(eqn.params["jaxpr"].jaxpr, ins)
+        elif name in ("lt", "gt", "eq", "ne", "and", "sign"):
+            outs = [False]
+        elif name == "div":
+            outs = [ins[0] and not ins[1]]
+        elif name == "mul":
+            assert not all(ins), eqn
+            outs = [any(ins)]
+        else:
+            assert name in ("add", "sub", "rem", "neg", "round", "select_n", "broadcast_in_dim")
+            outs = [ins[-1]]
+        known.update(zip(eqn.outvars, outs))
+    return [known[v] for v in jaxpr.outvars]
+
+
+@pytest.mark.parametrize(
+    ("fun", "want"),
+    [(jnp.remainder, [True]), (jnp.fmod, [True]), (jnp.floor_divide, [False]),
+     (jnp.divmod, [False, True])],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_divisions_of_lengths_add_no_numbers_to_them(fun, want, shape):
+    """A library's trace may hold units: every step has to have some."""
+    jaxpr = numjet.make_jaxpr(fun)(jnp.ones((3,)), jnp.ones(shape)).jaxpr
+    assert _lengths(jaxpr, [True, True]) == want
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sign_of_zero_is_positive(compiled):
     fun = numjet.jit(jnp.sign) if compiled else jnp.sign
