@@ -55,9 +55,12 @@ _FAR = 16 << 20
 _ALONE, _WARM = 1024, 4 << 20
 # Numbers from which a convolution of one row is faster than SciPy.
 _CHIRP = 128
-# Complex elements up to which one is in any case, where the rows have no other way: a call of SciPy
-# takes 60 us, a convolution of one row of 33 float32 3, of 999 36, of 4752 180 (SciPy 135).
-_FEW = 4096
+# Complex elements up to which rows too few for the lanes of a vector are transformed here in any
+# case, by a convolution where n has large prime factors: a call of SciPy takes 60 us, a convolution
+# of one row of 33 float32 3, of 999 36, of 4752 180 (SciPy 135). And the bytes of their vectors.
+# Other n are not convolutions: those err in the same direction each time, so that 256 transforms
+# there and back of 64 numbers were 7e-5 off, where passes are 3e-7.
+_FEW, _NARROW = 4096, 16
 FORWARD, INVERSE, REAL, HALF = range(4)
 
 
@@ -102,30 +105,36 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
         return None
     lanes, final = lanes_of(element), axis == len(shape) - 1
     few = final and 1 < n and math.prod(shape[:axis]) * n <= _FEW
-    chirps = _by_chirps if few and fft_chirp.padded(n, element) else None
     others = 2 * math.prod(shape[:axis]) if final else math.prod(shape[axis + 1 :])
     if radices(n) is None:
         if n <= _LONGEST_CHIRP and others >= lanes:
             return _side_by_side
-        large = final and n >= _CHIRP
-        return _by_chirps if large and fft_chirp.padded(n, element) else chirps
+        large = few or final and n >= _CHIRP
+        return _by_chirps if large and fft_chirp.padded(n, element) else None
     factors = fft_long.factors(n, element) if final else None
     if n <= (LONGEST if final else LONGEST_COLUMNS) and others >= lanes:
         whole = factors is not None and factors[0] % lanes == factors[1] % lanes == 0
         warm = math.prod(shape) * 2 * size_of(element) <= _WARM
         if not (whole and warm and n >= _ALONE):
             return _side_by_side
-    return chirps if factors is None else _one_by_one
+    if factors is None:
+        return _narrow if few else None
+    return _one_by_one
 
 
 def _way_of_odd(element: str, rows: int, n: int) -> Callable[..., Step] | None:
     """The same of rows of an odd number of reals."""
-    longest = _LONGEST_CHIRP if radices(n) is None else LONGEST
-    if n <= longest and 2 * rows >= lanes_of(element):
-        return _side_by_side
+    chirp = radices(n) is None
     few = 1 < n and rows * n <= _FEW
-    faster = n >= _CHIRP and radices(n) is None
-    return _odd if (few or faster) and fft_chirp.padded(n, element) else None
+    if n <= (_LONGEST_CHIRP if chirp else LONGEST) and 2 * rows >= lanes_of(element):
+        return _side_by_side
+    if not chirp:
+        return _narrow if few else None
+    return _odd if (few or n >= _CHIRP) and fft_chirp.padded(n, element) else None
+
+
+def _lanes(element: str, narrow: bool) -> int:
+    return min(lanes_of(element), _NARROW // size_of(element)) if narrow else lanes_of(element)
 
 
 @remembered("lengths of convolutions", 256)
@@ -162,11 +171,17 @@ def _one_by_one(
     return fft_long.step(build, element, x, out, n // (1 + real), inverse, real)
 
 
+def _narrow(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
+    return _side_by_side(build, element, x, out, axis, n, kind, narrow=True)
+
+
 def _side_by_side(
-    build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int
-) -> Step:
+    build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int,
+    narrow: bool = False,
+) -> Step:  # fmt: skip
+    """narrow: of rows too few for the lanes of a full vector, in vectors of `_NARROW` bytes."""
     last = axis == len(x.shape) - 1
-    lanes = lanes_of(element)
+    lanes = _lanes(element, narrow)
     inner = math.prod(out.shape[axis + 1 :])
     count = math.prod(out.shape[:axis])
     if last:
@@ -193,7 +208,7 @@ def _side_by_side(
         "in1": x.nbytes // max(count, 1), "out1": out.nbytes // max(count, 1),
     }  # fmt: skip
     far = last and x.nbytes + out.nbytes >= _FAR
-    symbol = f"{PREFIX}{name}_{element}_{n}" + "_far" * far
+    symbol = f"{PREFIX}{name}_{element}_{n}" + "_far" * far + "_narrow" * narrow
     libraries.start(symbol)
 
     def emit(b: Builder, ins: list[Value], outs: list[Value]) -> None:
@@ -427,14 +442,14 @@ class _Transform(Passes):
 
 
 def _module(name: str) -> Module:
-    kind, element, length, *far = name.split("_")
-    group = Group(element, FIELDS)
+    kind, element, length, *others = name.split("_")
+    group = Group(element, FIELDS, _lanes(element, "narrow" in others))
 
     def body(group: Group) -> None:
         getattr(transform, kind)()
 
     n = int(length)
-    transform = _Transform(group, n, n * (1 + (kind in ("real", "half"))), bool(far))
+    transform = _Transform(group, n, n * (1 + (kind in ("real", "half"))), "far" in others)
     return group.write(body)
 
 

@@ -182,6 +182,23 @@ def test_few_short_rows_of_any_length(complex_: str, real: str, shape: tuple) ->
     check(jnp.fft.ihfft, np.fft.ihfft, draw(shape, real))
 
 
+@pytest.mark.parametrize("n", [16, 32, 64])
+@pytest.mark.parametrize("rows", [(), (2,)])
+def test_errors_of_many_transforms_of_a_row_do_not_add_up(n: int, rows: tuple) -> None:
+    """Of a time step each: convolutions with a chirp are off in the same direction every time."""
+    x = np.broadcast_to(np.sin(6 * np.pi * np.arange(n) / n), (*rows, n)).astype(np.float32)
+
+    def there_and_back(_: Any, x: Any) -> Any:
+        if x.dtype == np.float32:
+            return jnp.fft.irfft(jnp.fft.rfft(x), n=n)
+        return jnp.fft.ifft(jnp.fft.fft(x))
+
+    program = nj.jit(lambda x: nj.lax.fori_loop(0, 256, there_and_back, x))
+    assert abs(np.asarray(program(x)) - x).max() < 6e-6
+    if n <= 32:
+        assert abs(np.asarray(program(x.astype(np.complex64))) - x).max() < 6e-6
+
+
 @pytest.mark.parametrize("n", [131, 1009, 10_007, 65_537, 2_999_999])
 @pytest.mark.parametrize("element", ["float", "double"])
 def test_a_convolution_is_long_enough_and_not_much_longer(n: int, element: str) -> None:

@@ -99,12 +99,14 @@ class Group:
     """Writes a library: what is done with one group of matrices, in a loop over groups.
 
     fields: the names of what the table holds, `count` among them; the context is the table, the
-    operands and the results.
+    operands and the results. lanes: of its vectors (those of a full register).
     """
 
-    def __init__(self, element: str, fields: Sequence[str] = FIELDS) -> None:
+    def __init__(
+        self, element: str, fields: Sequence[str] = FIELDS, lanes: int | None = None
+    ) -> None:
         self.fields = fields
-        self.element, self.lanes, self.size = element, lanes_of(element), size_of(element)
+        self.element, self.lanes, self.size = element, lanes or lanes_of(element), size_of(element)
         self.kind = vector(element, self.lanes)
         self.index = vector("i32", self.lanes)
         self.row = self.lanes * self.size  # bytes of a vector
