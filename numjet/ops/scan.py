@@ -73,10 +73,20 @@ def _sizes(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> tuple[int, in
     return len(jaxpr.jaxpr.invars) - num_consts - num_carry, len(jaxpr.jaxpr.outvars) - num_carry
 
 
+def _alone(closed: ClosedJaxpr) -> ClosedJaxpr:
+    copy = ClosedJaxpr(closed.jaxpr.replace(), closed.consts)
+    copy.cache.update((k, v) for k, v in closed.cache.items() if k[0] != "program")
+    return copy
+
+
 def as_program(
     primitive: Primitive, args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr
 ) -> ClosedJaxpr:
-    """A jaxpr of the one equation, remembered with the loop's own jaxpr, for eager evaluation."""
+    """A jaxpr of the one equation, remembered with the loop's own jaxpr, for eager evaluation.
+
+    The equation holds copies of the loop's jaxpr, which do not remember the program: it would hold
+    itself, and what it was compiled to.
+    """
     avals = tuple([aval_of(x) for x in args])
     key = (
         "program",
@@ -89,7 +99,8 @@ def as_program(
     if found is None:
         invars = [Var(a) for a in avals]
         outvars = [Var(a) for a in primitive.out_avals(avals, params)]
-        eqn = Eqn(invars, outvars, primitive, params, primitive.effects_of(params, avals))
+        held = {k: _alone(v) if isinstance(v, ClosedJaxpr) else v for k, v in params.items()}
+        eqn = Eqn(invars, outvars, primitive, held, primitive.effects_of(held, avals))
         found = jaxpr.cache[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]), [])
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -329,3 +330,22 @@ def test_a_value_that_is_no_number_is_told_apart_from_a_step_that_fails():
     assert not lost.success and lost.status == 5
     at_rest = minimize(lambda x: jnp.sum((x - 1) ** 2), start, method="BFGS")
     assert at_rest.success and at_rest.status == 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_calls_leave_no_circles_of_objects(solver):
+    """With a function of its own each call compiles a loop, which goes when the call has ended."""
+
+    def call() -> None:
+        two = jnp.float32(2)
+        solver(lambda x: x * two, jnp.ones(3))
+
+    for _ in range(3):
+        call()
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
