@@ -93,6 +93,7 @@ def jet(
         out_series.append(
             [zero if c is None else c / s for s, c in zip(scale[1:], coefficients, strict=True)]
         )
+    trace.close()
     # A leaf's list of coefficients stands where the leaf does.
     return tree.tree_unflatten(out_tree, out), tree.tree_unflatten(out_tree, out_series)
 
@@ -124,6 +125,7 @@ class JetTracer(Tracer):
         self.owner, self.primal, self.terms, self.extend = trace, primal, terms, extend
         self.aval: ShapedArray = aval_of(primal)
         self.slope: JetTracer | None = None
+        trace.made.append(self)
 
     def get(self, k: int) -> Any:
         """The coefficient of order k."""
@@ -152,6 +154,7 @@ class JetTrace(Trace):
         self.source = user_source(3)
         self._depth = 0  # rules of operations that are running
         self._known: dict[tuple, tuple] = {}  # what the outermost operation's rules have met
+        self.made: list[JetTracer] = []  # all series
 
     def origin(self) -> str:
         """A sentence on where the values of this trace come from."""
@@ -166,6 +169,12 @@ class JetTrace(Trace):
         if type(x) is not JetTracer or x.owner is not self:
             return x, [None] * order
         return x.primal, [x.get(k) for k in range(1, order + 1)]
+
+    def close(self) -> None:
+        """Forget how coefficients are made: series of rules would hold each other in circles."""
+        for series in self.made:
+            series.extend = series.slope = None
+        self.made.clear()
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         active = [type(x) is JetTracer and x.owner is self for x in args]
@@ -403,6 +412,7 @@ def _jet_jaxpr(
             if some:
                 aval = aval_of(primal).tangent()
                 results.extend([zeros(aval) if c is None else c for c in coefficients])
+        trace.close()
         return results
 
     avals = [a for aval, on in zip(closed.in_avals, active, strict=True)

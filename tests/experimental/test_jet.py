@@ -1,6 +1,7 @@
 """jet against forward mode applied as often as there are orders."""
 from __future__ import annotations
 
+import gc
 import math
 
 import numpy as np
@@ -180,3 +181,17 @@ def test_results_that_are_no_floats_have_zero_coefficients():
     for terms, shape in [(first, (3,)), (second, ())]:
         assert [(t.shape, t.dtype, t.weak_type) for t in terms] == [(shape, np.float64, True)] * 2
         assert not any(np.any(t) for t in terms)
+
+
+def test_calls_leave_no_circles_of_objects():
+    def call() -> None:
+        jet(lambda x: jnp.sin(x) * jnp.exp(x), (1.0,), ((1.0, 0.0, 0.0),))
+
+    call()
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
