@@ -332,13 +332,9 @@ def _two_norm(x: Any, axes: tuple, keepdims: bool) -> Any:
 
 
 def _largest(sizes: Any, axes: Any, keepdims: bool = False) -> Any:
-    """The largest of what is not negative, 0 of nothing."""
-    return max_(
-        sizes,
-        axes,
-        keepdims=keepdims,
-        initial=None if sizes.aval.size and not config.jax_form() else 0,
-    )
+    """The largest of what is not negative, 0 of nothing. Zeros share the slope with the 0 that it
+    begins with, as in JAX."""
+    return max_(sizes, axes, keepdims=keepdims, initial=0)
 
 
 def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:

@@ -394,6 +394,19 @@ _DILOGARITHM = [
 ]
 
 
+@jvp_of_arrays
+def _product_of_logs(x: Any) -> Any:
+    """log(1 - x) log(x) for x < 1, 0 at 0."""
+    return jnp.log1p(-x) * jnp.log(jnp.where(x == 0, 1, x))
+
+
+@_product_of_logs.defjvp
+def _product_of_logs_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    ratio = jnp.where(x == 0, -1, jnp.log1p(-x) / jnp.where(x == 0, 1, x))
+    return _product_of_logs(x), t * (ratio - jnp.log(x) / (1 - x))
+
+
 @taking_lists
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
@@ -418,9 +431,7 @@ def spence(x: Any) -> Any:
     )
     square = u * u
     series = u + square * (u * polynomial(_DILOGARITHM, square) - 0.25)
-    # x log(1 - x) in the reflection; 0 at x = 0.
-    logs = jnp.where(inner == 0, 0, jnp.log(jnp.where(inner == 0, 1, inner)))
-    reflected = math.pi**2 / 6 - jnp.log1p(-inner) * logs - series
+    reflected = math.pi**2 / 6 - _product_of_logs(jnp.where(small, x, 0.25)) - series
     falling = jnp.log(outer - 1)
     inverted = -(math.pi**2) / 6 - 0.5 * falling * falling - series
     out = jnp.where(small, reflected, jnp.where(large, inverted, series))

@@ -384,6 +384,16 @@ def test_norms_of_nothing():
             jnp.linalg.matrix_norm(tall, ord=ord)
 
 
+@pytest.mark.parametrize(
+    ("x", "ord", "slope"),
+    [(jnp.zeros(3), np.inf, 1 / 6), (jnp.zeros((2, 2)), 1, 0.25), (jnp.zeros((2, 2)), np.inf, 0.25),
+     (jnp.zeros(3), -np.inf, 1 / 3), (jnp.ones(3), np.inf, 1 / 3), (jnp.ones((2, 2)), 1, 0.5)],
+)  # fmt: skip
+def test_largest_sizes_share_their_slope_with_nought(x, ord, slope):
+    found = numjet.grad(lambda x: jnp.linalg.norm(x, ord))(x)
+    np.testing.assert_allclose(found, np.full(x.shape, slope), rtol=1e-6)
+
+
 def test_jaxprs_name_decompositions_as_jax_does():
     text = str(numjet.make_jaxpr(jnp.linalg.svd)(np.eye(2, dtype=np.float32)))
     assert "name=svd" in text and "algorithm=None" in text and "subset_by_index=None" in text

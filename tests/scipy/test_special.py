@@ -223,6 +223,8 @@ def test_spence():
     close(special.spence(x), scipy.special.spence(x), 1e-6)
     slope = numjet.vmap(numjet.grad(special.spence))(Q)
     close(slope, np.log(Q) / (1 - Q), 1e-5)
+    slopes = [float(numjet.grad(special.spence)(x)) for x in (0.0, 0.25, 0.5, 1.0, 2.0)]
+    close(slopes, [-np.inf, np.log(0.25) / 0.75, np.log(0.5) / 0.5, -1, -np.log(2)], 1e-6)
 
 
 def test_zero_times_a_logarithm_is_zero() -> None:
