@@ -16,7 +16,7 @@ from numjet.core.structural import scalar
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import asarray, taking_lists
-from numjet.numpy.elementwise import add, multiply
+from numjet.numpy.elementwise import add
 from numjet.numpy.factorizations import adjoint, along, matrices
 from numjet.numpy.functional import vectorize
 from numjet.numpy.index_tricks import diag
@@ -36,6 +36,7 @@ from numjet.scipy.matrix_functions import (
     expm_frechet,
     funm,
     refuse_integers,
+    right_polar,
     rsf2csf,
     schur,
     sqrtm,
@@ -566,11 +567,10 @@ def polar(
         raise NotImplementedError(
             f"polar: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
         )
-    u, s, vh = linalg.svd(x, full_matrices=False)
-    s = expand_dims(cast(s, u.aval.dtype), -2)
     if side == "right":
-        return matmul(u, vh), matmul(multiply(adjoint(vh), s), vh)
-    return matmul(u, vh), matmul(multiply(u, s), adjoint(u))
+        return right_polar(x)
+    u, p = right_polar(adjoint(x))
+    return adjoint(u), p
 
 
 @taking_lists

@@ -268,6 +268,37 @@ def _root_rule(primals: tuple, tangents: tuple) -> tuple:
     return root, matmul(matmul(z, _triangular_sylvester(r, right)), adjoint(z))
 
 
+@jvp_of_arrays
+def right_polar(x: Any) -> tuple[Any, Any]:
+    """u with orthonormal columns (or rows) and p, Hermitian and positive semidefinite: x = u p."""
+    a, s, bh = linalg.svd(x, full_matrices=False)
+    s = expand_dims(cast(s, a.aval.dtype), -2)
+    return matmul(a, bh), matmul(multiply(adjoint(bh), s), bh)
+
+
+@right_polar.defjvp
+def _right_polar_rule(primals: tuple, tangents: tuple) -> tuple:
+    """Smooth where singular values are equal, whose vectors are not: in their basis du is k with
+    s k + k s = m - mᴴ for m = aᴴ dx b, and what dx has outside of it, over s."""
+    (x,), (dx,) = primals, tangents
+    a, s, bh = linalg.svd(x, full_matrices=False)
+    s = cast(s, a.aval.dtype)
+    row, column, b = expand_dims(s, -2), expand_dims(s, -1), adjoint(bh)
+    m = matmul(adjoint(a), matmul(dx, b))
+    inside = divide(subtract(m, adjoint(m)), add(row, column))
+    du = matmul(matmul(a, inside), bh)
+    rows, columns = x.aval.shape[-2:]
+    if rows > columns:
+        outside = divide(subtract(matmul(dx, b), matmul(a, m)), row)
+        du = add(du, matmul(outside, bh))
+    elif rows < columns:
+        outside = divide(subtract(matmul(adjoint(a), dx), matmul(m, bh)), column)
+        du = add(du, matmul(a, outside))
+    u = matmul(a, bh)
+    dp = add(matmul(adjoint(u), dx), matmul(adjoint(du), x))
+    return (u, matmul(multiply(b, row), bh)), (du, dp)
+
+
 def _triangular_sylvester(r: Any, c: Any) -> Any:
     """y with r y + y r = c, for upper triangular r: column j solves (r + r_jj) y_j = c_j - (what
     columns before j contribute)."""

@@ -327,3 +327,23 @@ def test_derivatives_of_erfinv_keep_their_digits_towards_one(compile) -> None:
     np.testing.assert_allclose(second, 2 * y * slope**2, rtol=8 * eps, atol=1e-20)
     ends = compile(numjet.vmap(first))(np.float32([1, -1, 2, np.nan]))
     np.testing.assert_array_equal(ends, [np.inf, np.inf, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize("complex_", [False, True])
+def test_polar_has_a_derivative_where_singular_values_are_equal(side, shape, complex_):
+    """The factors are smooth there, though singular vectors are not."""
+    rng = np.random.default_rng(0)
+    draw = lambda: rng.normal(size=shape) + (1j * rng.normal(size=shape) if complex_ else 0)
+    with numjet.enable_x64(True):
+        f = lambda x: tuple(linalg.polar(x, side, method="svd"))
+        for x in (2.0 * np.eye(*shape, dtype=complex if complex_ else float), draw()):
+            t, step = draw(), 1e-6
+            found = numjet.jvp(f, (x,), (t,))[1]
+            for dy, up, down in zip(found, f(x + step * t), f(x - step * t), strict=True):
+                close(dy, (np.asarray(up) - np.asarray(down)) / (2 * step), 1e-6)
+            cotangents = tuple(np.ones(y.shape, y.dtype) for y in f(x))
+            back = numjet.vjp(f, x)[1](cotangents)[0]
+            product = sum(np.sum(np.asarray(dy)) for dy in found)
+            close(np.real(np.sum(np.asarray(back) * t)), np.real(product), 1e-8)
