@@ -143,14 +143,15 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any,
 
 def _broadcast_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None,
                       out: list) -> None:
-    def visit(node: Any) -> PyTreeDef:
-        kind = kind_of(type(node))
-        if kind is None:
-            return LEAF
-        children, data = kind.flatten(node)
-        return make_node(kind, data, tuple([visit(child) for child in children]))
+    _broadcast(prefix, _nodes(full), is_leaf, out)
 
-    _broadcast(prefix, visit(full), is_leaf, out)
+
+def _nodes(node: Any) -> PyTreeDef:
+    kind = kind_of(type(node))
+    if kind is None:
+        return LEAF
+    children, data = kind.flatten(node)
+    return make_node(kind, data, tuple([_nodes(child) for child in children]))
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,

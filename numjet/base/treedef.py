@@ -242,14 +242,11 @@ class PyTreeDef:
         """Fold this structure over its leaves: leaf(value) at them (None: the value as it is),
         f(children, static data) at nodes."""
         values = iter(leaves)
-
-        def fold(treedef: PyTreeDef) -> Any:
-            if treedef._kind is None:
-                return next(values) if leaf is None else leaf(next(values))
-            made = treedef.node_data()
-            assert made is not None
-            return f(tuple([fold(child) for child in treedef._children]), made[1])
-        return fold(self)
+        if self._kind is None:
+            return next(values) if leaf is None else leaf(next(values))
+        made = self.node_data()
+        assert made is not None
+        return f(tuple([child.walk(f, leaf, values) for child in self._children]), made[1])
 
     def from_iterable_tree(self, tree: Any) -> Any:
         """The tree of this structure out of sequences nested as it is, which stand for its nodes.

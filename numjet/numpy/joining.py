@@ -270,24 +270,24 @@ def block(arrays: Any) -> Any:
     Array([[1., 1., 0.],
            [1., 1., 0.]], dtype=float32)
     """
+    levels = _depth(arrays)
+    return _block(arrays, levels, max(levels, _max_rank(arrays)))
 
-    def depth(x: Any) -> int:
-        return 1 + (depth(x[0]) if x else 0) if isinstance(x, list) else 0
 
-    levels = depth(arrays)
-    rank = max(levels, _max_rank(arrays))
+def _depth(x: Any) -> int:
+    return 1 + (_depth(x[0]) if x else 0) if isinstance(x, list) else 0
 
-    def join(x: Any, level: int) -> Any:
-        if isinstance(x, list) != (level < levels):
-            raise ValueError("block: the lists are nested to different depths.")
-        if isinstance(x, list):
-            if not x:
-                raise ValueError("block does not allow empty list arguments.")
-            return concatenate([join(v, level + 1) for v in x], rank - levels + level)
-        x = one_array("block", x)
-        return reshaped(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
 
-    return join(arrays, 0)
+def _block(x: Any, levels: int, rank: int) -> Any:
+    """Lists nested `levels` deep, of arrays of `rank` axes, as one."""
+    if isinstance(x, list) != (levels > 0):
+        raise ValueError("block: the lists are nested to different depths.")
+    if isinstance(x, list):
+        if not x:
+            raise ValueError("block does not allow empty list arguments.")
+        return concatenate([_block(v, levels - 1, rank) for v in x], rank - levels)
+    x = one_array("block", x)
+    return reshaped(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
 
 
 def _max_rank(x: Any) -> int:

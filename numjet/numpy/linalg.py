@@ -483,15 +483,18 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
                 for k in range(i, j)
             )
 
-    def product(i: int, j: int) -> Any:
-        if i == j:
-            return xs[i]
-        k = cut[i][j]
-        return dot(product(i, k), product(k + 1, j), precision=precision)
-
-    out = product(0, n - 1)
+    out = _product(xs, cut, 0, n - 1, precision)
     gone = tuple([0] * first + [1] * last)
     return lax.squeeze(out, gone) if gone else out
+
+
+def _product(xs: Sequence[Any], cut: list[list[int]], i: int, j: int, precision: Any) -> Any:
+    """The product of xs[i : j + 1], of which the parts before and after cut[i][j] are products."""
+    if i == j:
+        return xs[i]
+    k = cut[i][j]
+    left, right = _product(xs, cut, i, k, precision), _product(xs, cut, k + 1, j, precision)
+    return dot(left, right, precision=precision)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:

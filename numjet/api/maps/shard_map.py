@@ -529,22 +529,28 @@ def _run(
     """`local` mapped over all axes: the results, with an axis in front for each along which they
     vary, and for each axis which results do. tests: what varies is tested."""
     varying: list[list[bool]] = []
-
-    def level(k: int, values: Sequence[Any]) -> list:
-        if k == len(names):
-            return local(*values)
-        pin = functools.partial(pinned, mesh, [names[k]]) if mesh.is_multi_process else None
-        axis = Axis(mesh.shape[names[k]], names[k], names[k], pin, tested=tests)
-        dims = [0 if names[k] in used else None for used in uses]
-        outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
-        varying.append([d is not None for d in places])
-        return [
-            x if d is None or d == 0 else moveaxis(x, d, 0)
-            for x, d in zip(outs, places, strict=True)
-        ]
-
-    outs = level(0, blocks)
+    outs = _run_along(local, mesh, names, blocks, uses, tests, varying)
     return outs, varying[::-1]
+
+
+def _run_along(
+    local: Callable, mesh: Mesh, names: Sequence[Any], values: Sequence[Any], uses: list,
+    tests: bool, varying: list[list[bool]],
+) -> list:  # fmt: skip
+    """`local` mapped over the axes `names`; `varying` gets what varies, of the last axis first."""
+    if not names:
+        return local(*values)
+    name, *inner = names
+    pin = functools.partial(pinned, mesh, [name]) if mesh.is_multi_process else None
+    axis = Axis(mesh.shape[name], name, name, pin, tested=tests)
+    dims = [0 if name in used else None for used in uses]
+    outs, places = batch_call(
+        lambda *xs: _run_along(local, mesh, inner, xs, uses, tests, varying), axis, values, dims
+    )
+    varying.append([d is not None for d in places])
+    return [
+        x if d is None or d == 0 else moveaxis(x, d, 0) for x, d in zip(outs, places, strict=True)
+    ]
 
 
 def _named(spec: PartitionSpec) -> set:
