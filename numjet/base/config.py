@@ -450,10 +450,12 @@ asked = _Asked()
 def jax_form() -> bool:
     """Whether `make_jaxpr` traces, whose equations are to be JAX's. What is traced depends on the
     answer: ask where the two differ alone."""
-    if jax_equations.uses > 0:
-        asked.forms += 1
-        return bool(jax_equations.value)
-    return False
+    form = jax_equations
+    if form.uses <= 0:
+        return False
+    asked.forms += 1
+    local = form._local.get()
+    return bool(form._global if local is _UNSET else local)
 
 
 enable_custom_prng = Flag(

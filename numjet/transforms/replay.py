@@ -95,8 +95,9 @@ class ReplayTrace(JVPTrace):
         """Native code does this for operations that have a pattern (`native.code.replay`)."""
         if not self.long:
             self.count += 1
-            self.long = self.count == SHORT
-            config.asked.note(self.long)  # patterns do not tell
+            if self.count == SHORT:
+                self.long = True
+                config.asked.note()  # patterns do not tell
             return super().process(primitive, args, params)
         stage = self.stage
         key: list[Any] = [primitive]

@@ -529,7 +529,8 @@ class JitCore:
                 flows, platform, meshes,
             )  # fmt: skip
         traced = Traced(entry, treedef, self, place or None, found, again, conflict)
-        if self.orders or ORDERS or any([getattr(x, "layout", None) for x in leaves]):
+        others = [x for x in leaves if type(x) is not ArrayImpl]  # arrays tell no layout
+        if self.orders or ORDERS or any([getattr(x, "layout", None) for x in others]):
             traced.orders = jit_layouts().orders_told(self, leaves, args, kwargs, treedef)
         traced.complete(told)
         return traced
